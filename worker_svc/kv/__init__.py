@@ -1,0 +1,1 @@
+"""Block bookkeeping of the paged KV cache: no tensors, standard library only."""

@@ -1,0 +1,90 @@
+"""Finds served models in Redis and keeps one fleet for each."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import structlog
+from redis.exceptions import RedisError
+
+from cache_index.follower import discover_models
+from cache_index.redis_url import client_from_url
+from kvroute.errors import KvrouteError, NotFound, Unavailable
+from router_svc.fleet import ModelFleet
+from router_svc.settings import RouterSettings
+
+_POLL_S = 0.25
+_MAX_MODELS = 256
+
+
+class Fleets:
+    """All models this router serves; `start` returns once Redis answered and every view is loaded."""
+
+    def __init__(self, settings: RouterSettings, router_id: str) -> None:
+        self._settings = settings
+        self._router_id = router_id
+        self._fleets: dict[str, ModelFleet] = {}
+        self._client = client_from_url(settings.redis_url)
+        self._task: asyncio.Task[None] | None = None
+        self._log = structlog.get_logger()
+
+    async def start(self) -> None:
+        """Discovers once, loads the views, then keeps discovering.
+
+        Raises:
+            Unavailable: Redis cannot be reached.
+        """
+        try:
+            await self._discover()
+        except (RedisError, OSError) as error:
+            raise Unavailable(
+                f"cannot reach Redis at {self._settings.redis_url}: {error}; start one or give --redis-url"
+            ) from None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.wait_s):
+                await asyncio.gather(*(fleet.wait_settled() for fleet in self._fleets.values()))
+        self._task = asyncio.create_task(self._keep_discovering(), name="discovery")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await asyncio.gather(*(fleet.stop() for fleet in self._fleets.values()))
+        await self._client.aclose()
+
+    def all(self) -> list[ModelFleet]:
+        return [self._fleets[name] for name in sorted(self._fleets)]
+
+    def find(self, model: str) -> ModelFleet:
+        """The fleet of a served model; of the only one when `model` is empty.
+
+        Raises:
+            NotFound: naming the models there are.
+            Unavailable: no model is served yet.
+        """
+        if not self._fleets:
+            raise Unavailable("no worker has registered yet; start one with: kvroute worker", retry_after_ms=1000)
+        names = ", ".join(sorted(self._fleets))
+        if not model and len(self._fleets) == 1:
+            return next(iter(self._fleets.values()))
+        if model not in self._fleets:
+            what = f"model {model[:80]!r} is not served" if model else "model is empty"
+            raise NotFound(f"{what}; served: {names}", field="model", value=model, limit=names)
+        return self._fleets[model]
+
+    async def _discover(self) -> None:
+        for name in await discover_models(self._client):
+            if name not in self._fleets and len(self._fleets) < _MAX_MODELS:
+                fleet = ModelFleet(name, self._settings, self._router_id)
+                await fleet.start()
+                self._fleets[name] = fleet
+
+    async def _keep_discovering(self) -> None:
+        while True:
+            await asyncio.sleep(_POLL_S)
+            try:
+                await self._discover()
+            except (RedisError, OSError, KvrouteError) as error:
+                self._log.debug("discovery failed", reason=str(error))

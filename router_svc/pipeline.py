@@ -1,0 +1,283 @@
+"""The life of one request in the router: check, tokenize, match, choose and book, relay, settle, explain.
+
+A worker that is lost mid-stream is replaced: the request goes on elsewhere behind the tokens already sent (prompt + tokens,
+same sampling state), and the client sees one unbroken stream. Nothing is sent twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from random import Random
+
+import structlog
+
+from cache_index.base import IndexKey, WorkerId
+from cache_index.identity import ModelIdentity
+from cache_index.keys import TOKEN_BYTES, index_keys
+from cache_index.ledger import LedgerState
+from cache_index.ledger_client import NoCandidate
+from kvroute.errors import Expired, KvrouteError, Overloaded, Unavailable, from_status
+from kvroute.v1 import common_pb2, router_pb2, worker_pb2
+from router_svc.booking import Held, book
+from router_svc.discovery import Fleets
+from router_svc.explain import ExplainRing, record_decision
+from router_svc.fleet import ModelFleet
+from router_svc.policy.base import Decision, Policy, Request
+from router_svc.policy.registry import POLICIES, make
+from router_svc.settings import RouterSettings
+from router_svc.stream import RemoteStream
+from router_svc.tokens import TokenSource
+from router_svc.validate import check_request, check_tokens
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Job:
+    """A request on its way, after validation."""
+
+    request: router_pb2.GenerateRequest
+    record: router_pb2.Explain
+    fleet: ModelFleet
+    identity: ModelIdentity
+    prompt: bytes
+    keys: list[IndexKey]
+    arrived: float
+    deadline: float
+    policy: Policy
+    reuse: float = 0.0
+    sent: list[bytes] = field(default_factory=list)
+    """Every part the client got: what a second worker has to go on behind."""
+    lost: set[WorkerId] = field(default_factory=set)
+
+    @property
+    def prompt_tokens(self) -> int:
+        return len(self.prompt) // TOKEN_BYTES
+
+
+class Pipeline:
+    """Everything a request passes through, without a front: gRPC and HTTP edges call it."""
+
+    def __init__(self, settings: RouterSettings, router_id: str, fleets: Fleets, rng: Random) -> None:
+        self.router_id = router_id
+        self.ring = ExplainRing(settings.explain_ring)
+        self._settings = settings
+        self._fleets = fleets
+        self._rng = rng
+        self._policies = {name: make(name) for name in POLICIES}
+        self._tokens = TokenSource(
+            entries=settings.tokenize_cache, timeout_s=settings.tokenize_timeout_s
+        )
+        self._count = 0
+        self.in_flight = 0
+
+    def new_record(self, request: router_pb2.GenerateRequest) -> router_pb2.Explain:
+        """An empty explain record with the request's id, its own or a new one that names this router."""
+        self._count += 1
+        return router_pb2.Explain(
+            request_id=request.request_id or f"{self.router_id}-{self._count:x}",
+            router_id=self.router_id,
+        )
+
+    async def generate(
+        self,
+        request: router_pb2.GenerateRequest,
+        record: router_pb2.Explain,
+        timeout_s: float,
+        write: Write,
+    ) -> None:
+        """Serves the request; every part goes through `write` (serialized `GenerateResponse`).
+
+        Raises:
+            KvrouteError: with the status the client should see. Cancelling the task cancels the request everywhere.
+        """
+        if self.in_flight >= self._settings.max_requests:
+            raise Overloaded(
+                f"{self.in_flight} requests are in flight; the limit is {self._settings.max_requests}",
+                field="max_requests",
+                value=self.in_flight,
+                limit=self._settings.max_requests,
+                retry_after_ms=1000,
+            )
+        self.in_flight += 1
+        try:
+            job = await self._prepare(request, record, timeout_s)
+            job.reuse = self._count_arrival(job)
+            await self._serve(job, write)
+        finally:
+            self.in_flight -= 1
+            self.ring.keep(record)
+
+    async def route(self, request: router_pb2.GenerateRequest, timeout_s: float) -> router_pb2.Explain:
+        """Where `request` would go now, and why; nothing is booked, counted or sent."""
+        record = self.new_record(request)
+        job = await self._prepare(request, record, timeout_s)
+        decision, _ = await self._decide(job)
+        record_decision(record, decision, decision.chosen)
+        return record
+
+    async def _prepare(
+        self, request: router_pb2.GenerateRequest, record: router_pb2.Explain, timeout_s: float
+    ) -> Job:
+        arrived = time.monotonic()
+        check_request(request, POLICIES)
+        fleet = self._fleets.find(request.model)
+        await fleet.wait_usable(min(timeout_s, self._settings.wait_s))
+        identity = fleet.identity
+        source = request.WhichOneof("input") or ""
+        if source == "token_ids":
+            prompt = request.token_ids
+        else:
+            prompt = await self._tokens.token_ids(
+                request, f"{identity.tokenizer}/{identity.chat_template}", fleet.usable()
+            )
+        record.tokenize_ms = (time.monotonic() - arrived) * 1000.0
+        self._complete_sampling(request.sampling)
+        check_tokens(prompt, request.sampling, identity, source)
+        space = identity.key_space(
+            adapter=request.adapter, tenant=request.tenant, secret=self._settings.key_secret.encode()
+        )
+        record.model = identity.served_name
+        record.policy = request.policy or self._settings.policy
+        record.prompt_tokens = len(prompt) // TOKEN_BYTES
+        return Job(
+            request=request,
+            record=record,
+            fleet=fleet,
+            identity=identity,
+            prompt=prompt,
+            keys=index_keys(space.keys(prompt)),
+            arrived=arrived,
+            deadline=arrived + timeout_s,
+            policy=self._policies[record.policy],
+        )
+
+    def _complete_sampling(self, sampling: common_pb2.SamplingParams) -> None:
+        """Fixes what a worker would otherwise draw for itself: a second worker must go on with the same."""
+        sampling.max_tokens = sampling.max_tokens or self._settings.max_tokens_default
+        if sampling.temperature > 0 and not sampling.HasField("seed"):
+            sampling.seed = self._rng.getrandbits(32)
+
+    async def _serve(self, job: Job, write: Write) -> None:
+        for attempt in range(self._settings.attempts):
+            job.record.retries = attempt
+            try:
+                await self._attempt(job, write)
+                return
+            except (Unavailable, Overloaded) as error:
+                # Only what another worker may do better is tried again: a lost or a full worker.
+                if attempt + 1 == self._settings.attempts or time.monotonic() > job.deadline:
+                    raise
+                structlog.get_logger().warning(
+                    "request goes on elsewhere",
+                    request=job.record.request_id,
+                    worker=job.record.worker_id,
+                    reason=str(error),
+                )
+                job.lost.add(WorkerId(job.record.worker_id))
+
+    async def _attempt(self, job: Job, write: Write) -> None:
+        decision, load = await self._decide(job)
+        started = time.monotonic()
+        try:
+            held = await book(
+                job.fleet.ledger,
+                decision,
+                prompt_tokens=job.prompt_tokens,
+                max_tokens=job.request.sampling.max_tokens,
+                block_size=job.identity.block_size,
+                deadline_s=max(0.0, job.deadline - started),
+            )
+        except NoCandidate as error:
+            raise Unavailable(str(error)) from None
+        with held:
+            record_decision(job.record, decision, held.price)
+            job.record.degraded = held.degraded or job.fleet.follower.stale
+            job.record.decide_ms = (time.monotonic() - started) * 1000.0
+            await self._relay(job, held, write)
+
+    async def _decide(self, job: Job) -> tuple[Decision, LedgerState]:
+        """The policy's choice on the view and the ledger of this moment."""
+        fleet = job.fleet
+        try:
+            load = await fleet.ledger.peek()
+        except Unavailable:
+            load = fleet.ledger.local_state()
+        hits = fleet.match(job.keys)
+        view = fleet.candidates(
+            hits,
+            load,
+            prompt_tokens=job.prompt_tokens,
+            block_size=job.identity.block_size,
+            exclude=job.lost,
+        )
+        if view is None:
+            await fleet.wait_usable(self._settings.wait_s)
+            view = fleet.candidates(
+                hits, load, prompt_tokens=job.prompt_tokens, block_size=job.identity.block_size
+            )
+        if view is None:
+            raise Unavailable(f"no worker of {fleet.served_name} can be reached", retry_after_ms=1000)
+        job.record.best_hit = max(candidate.hit for candidate in view.candidates)
+        request = Request(job.prompt_tokens, job.request.sampling.max_tokens, job.reuse * max(1, load.routers))
+        return job.policy.choose(request, view, self._rng), load
+
+    def _count_arrival(self, job: Job) -> float:
+        """n of the hot-prefix discount: earlier arrivals of the deepest block that any worker holds."""
+        deepest = max(job.fleet.match(job.keys).values(), default=0)
+        if not deepest:
+            return 0.0
+        return job.fleet.arrivals.arrive(job.keys[deepest - 1], time.monotonic())
+
+    async def _relay(self, job: Job, held: Held, write: Write) -> None:
+        record, link = job.record, job.fleet.links.get(WorkerId(job.record.worker_id))
+        if link is None:
+            raise Unavailable(f"worker {record.worker_id} has left")
+        stream = RemoteStream(self._settings.max_buffer_bytes, held.first_token)
+        stream_id = link.open(self._submit(job), stream)
+        try:
+            while True:
+                part = await stream.next()
+                if stream.admission is not None and not job.sent:
+                    record.delivered_hit = stream.admission.cached_tokens
+                if part.end is not None and part.end.code:
+                    end = part.end
+                    raise from_status(end.code, end.message, end.detail)
+                if part.response:
+                    if not job.sent:
+                        record.ttft_ms = (time.monotonic() - job.arrived) * 1000.0
+                    job.sent.append(part.response)
+                    await write(part.response)
+                if part.end is not None:
+                    held.served(part.end)
+                    record.delivered_prefill_ms = part.end.timing.prefill_ms
+                    return
+                if time.monotonic() > job.deadline:
+                    raise Expired(f"the request's deadline passed on worker {record.worker_id}")
+        finally:
+            link.close(stream_id)
+
+    def _submit(self, job: Job) -> worker_pb2.Submit:
+        done = router_pb2.GenerateResponse.FromString(b"".join(job.sent))
+        generated = b"".join(output.token_ids for output in done.outputs)
+        request = job.request
+        return worker_pb2.Submit(
+            request_id=job.record.request_id,
+            token_ids=job.prompt + generated,
+            sampling=request.sampling,
+            tenant=request.tenant,
+            adapter=request.adapter,
+            priority=request.priority,
+            hints=request.hints,
+            trace=request.trace,
+            expected_hit=job.record.chosen_hit,
+            resumed_tokens=len(generated) // TOKEN_BYTES,
+            deadline_ms=max(1, int((job.deadline - time.monotonic()) * 1000)),
+        )
+
+
+def describe(error: KvrouteError) -> str:
+    """One line for a log: the class and the message."""
+    return f"{type(error).__name__}: {error}"

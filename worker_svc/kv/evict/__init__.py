@@ -1,0 +1,1 @@
+"""Evictors, one file each; `registry.create` makes them by name."""

@@ -1,0 +1,1 @@
+"""HuggingFace models: loading, checking, stepping."""

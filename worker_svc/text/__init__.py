@@ -1,0 +1,1 @@
+"""Between token ids and text: encoding prompts, decoding streams, stop strings."""

@@ -40,8 +40,8 @@ $(STAMP):
 		$(PYTHON) -m venv $(VENV); }
 	@echo "Installing kvroute[dev] at the tested versions, torch included (minutes, once; log in $(VENV)/pip.log)."
 	@rm -f $(VENV)/.stamp-*
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --log $(VENV)/pip.log \
-		-c constraints.txt $(PIP_ARGS) -e '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS) \
+		-e '.[dev]' > $(VENV)/pip.log 2>&1 || { tail -n 25 $(VENV)/pip.log >&2; exit 1; }
 	@touch $@
 
 demo: $(STAMP)

@@ -27,8 +27,8 @@ def generate(out: Path) -> int:
 
 
 def lint() -> int:
-    """Runs buf from the environment of this interpreter; returns the first exit code that is not 0."""
-    buf = Path(sys.executable).parent / "buf"
+    """Runs the buf beside this interpreter; returns the first exit code that is not 0."""
+    buf = str(Path(sys.executable).parent / "buf")
     failed = subprocess.run([buf, "lint", "protos"], cwd=ROOT, check=False).returncode
     if failed:
         return failed

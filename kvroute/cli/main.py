@@ -1,0 +1,122 @@
+"""The entry point: finds the subcommand, and turns errors into one line.
+
+Subcommands are imported when they are used, and their summaries stand here, so that
+`kvroute --help` reads no other file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import click
+
+from kvroute import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A subcommand: the module that holds it as `command`, and its line in the help."""
+
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "demo": Entry("kvroute.cli.demo", "Two workers and a real model: see prefix routing pay off."),
+    "up": Entry("kvroute.cli.up", "Start everything on this machine and watch it."),
+    "generate": Entry("kvroute.cli.generate", "Generate from one prompt, streaming."),
+    "chat": Entry("kvroute.cli.chat", "Talk to a model; the history stays cached."),
+    "status": Entry("kvroute.cli.status", "Show models, workers and their caches."),
+    "router": Entry("kvroute.cli.router", "Run a router."),
+    "worker": Entry("kvroute.cli.worker", "Run a worker: one replica of a model."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        found: click.Command = importlib.import_module(entry.module).command
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        # Suggestions come from COMMANDS; click's own way would import every command.
+        import difflib
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            ctx.fail(f"No such command '{args[0]}'.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kvroute")
+def cli() -> None:
+    """Serves HuggingFace models behind a router that knows what every worker has cached.
+
+    \b
+    See it work:          kvroute demo
+    Start a small fleet:  kvroute up --workers 2
+    Use it:               kvroute generate "The capital of France is"
+                          kvroute chat
+                          kvroute status
+
+    \b
+    In production, run the parts yourself, against your own Redis or Valkey:
+      kvroute worker --model DIR_OR_NAME --redis-url redis://HOST:6379 --listen 0.0.0.0:50061
+      kvroute router --redis-url redis://HOST:6379 --listen 0.0.0.0:50050
+
+    Every option is also an environment variable (KVROUTE_<COMMAND>_<OPTION>) and a key of the
+    table [<command>] in a TOML file (--config FILE); the option on the command line wins.
+    """
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command line and exits: 0 done, 1 failed (one line says why), 2 wrong usage."""
+    sys.exit(run(args))
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code. Errors made by kvroute become one line."""
+    try:
+        result = cli.main(args=args, prog_name="kvroute", standalone_mode=False)
+    except click.exceptions.Abort:
+        return 128 + signal.SIGINT
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.ClickException as wrong:
+        wrong.show()
+        return wrong.exit_code
+    except BrokenPipeError:
+        # The reader of our output left (`kvroute status | head`): nothing to say, nobody to hear.
+        sys.stdout = None
+        return 128 + signal.SIGPIPE
+    except Exception as error:
+        # Importing the error tree costs 0.1 s (gRPC), which a plain --help need not pay.
+        from kvroute.errors import KvrouteError
+
+        if not isinstance(error, KvrouteError):
+            raise
+        click.echo("kvroute: " + " ".join(str(error).split()), err=True)
+        return 1
+    return result if isinstance(result, int) else 0

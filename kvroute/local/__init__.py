@@ -1,0 +1,1 @@
+"""A whole small fleet on this machine: child processes, checks before the start, readiness."""

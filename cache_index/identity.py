@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
+from cache_index.keys import KeySpace
 from kvroute.errors import Mismatch
 from kvroute.v1 import common_pb2
 
@@ -80,3 +81,15 @@ class ModelIdentity:
             for field in fields(self)
             if getattr(self, field.name) != getattr(other, field.name)
         ]
+
+    def key_space(self, *, adapter: str = "", tenant: str = "", secret: bytes = b"") -> KeySpace:
+        """The space of one adapter's and one tenant's block keys under this model."""
+        return KeySpace(
+            model_id=self.model_id,
+            revision=self.revision,
+            dtype=self.dtype,
+            adapter=adapter,
+            tenant=tenant,
+            block_size=self.block_size,
+            secret=secret,
+        )

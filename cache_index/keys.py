@@ -19,16 +19,16 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
 from cache_index.base import BlockKey, IndexKey
+from kvroute.tokens import TOKEN_BYTES, pack_tokens
 
 SCHEME = "sha256-cumulative-1"
 """Changes whenever the bytes of any key change; part of the handshake and of every Redis key name."""
 
-TOKEN_BYTES = 4
 KEY_BYTES = 16
 _INDEX_BYTES = 8
 
@@ -90,15 +90,6 @@ class KeyChain:
             digest.update(view[start : start + size])
             keys.append(BlockKey(digest.copy().digest()[:KEY_BYTES]))
         self._rest = bytes(view[full:])
-
-
-def pack_tokens(tokens: Sequence[int]) -> bytes:
-    """Token ids as little-endian uint32, the form in which they travel everywhere."""
-    return struct.pack(f"<{len(tokens)}I", *tokens)
-
-
-def unpack_tokens(token_ids: bytes) -> list[int]:
-    return list(struct.unpack(f"<{len(token_ids) // TOKEN_BYTES}I", token_ids))
 
 
 def index_keys(keys: Iterable[BlockKey]) -> list[IndexKey]:

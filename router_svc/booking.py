@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from cache_index.ledger import Booking, Candidate, ServiceTimes
+from cache_index.costs import Candidate
+from cache_index.ledger import Booking, ServiceTimes
 from cache_index.ledger_client import LedgerClient
 from kvroute.errors import Unavailable
 from kvroute.v1 import worker_pb2
 from router_svc.policy.base import Decision, Price
-
-_COMPLETED = ("stop", "length")
 
 
 class Held:
@@ -36,7 +35,7 @@ class Held:
             hit=usage.cached_tokens,
             miss=usage.prompt_tokens - usage.cached_tokens,
             prefill_ms=timing.prefill_ms,
-            batch=timing.batch_size,
+            batch_size=timing.batch_size,
             step_ms=timing.step_ms,
             output_tokens=usage.completion_tokens,
         )
@@ -87,8 +86,8 @@ async def book(
     except Unavailable:
         chosen = decision.chosen
         booking = ledger.book_local(
-            chosen.candidate.slot,
-            prefill_ms=chosen.prefill_ms,
+            prompt_tokens,
+            [Candidate(chosen.candidate.slot, chosen.candidate.hit, chosen.miss_weight)],
             tokens=tokens,
             blocks=blocks,
             deadline_s=deadline_s,

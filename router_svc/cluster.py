@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from cache_index.ledger import LedgerState, SlotLoad
+from cache_index.costs import LearnedCosts, LedgerState
 from kvroute.errors import Unavailable
 from kvroute.v1 import router_pb2
 from router_svc.fleet import ModelFleet
 from router_svc.policy.registry import POLICIES
-
-_IDLE = SlotLoad()
-
 
 async def model_state(fleet: ModelFleet, default_policy: str) -> router_pb2.ModelState:
     """Registry, view and ledger of one model at this moment."""
@@ -41,8 +38,8 @@ def _workers(fleet: ModelFleet, load: LedgerState) -> list[router_pb2.WorkerStat
     found = []
     for worker_id, record in sorted(fleet.follower.workers.items()):
         link = fleet.links.get(worker_id)
-        row = load.slots.get(record.slot, _IDLE)
-        costs = row.costs
+        row = load.slots.get(record.slot)
+        costs = row.costs if row else LearnedCosts()
         found.append(
             router_pb2.WorkerState(
                 worker_id=worker_id,
@@ -54,8 +51,8 @@ def _workers(fleet: ModelFleet, load: LedgerState) -> list[router_pb2.WorkerStat
                 total_blocks=record.total_blocks,
                 connected=link is not None and link.connected,
                 draining=record.draining or (link is not None and link.draining),
-                queue_ms=row.queue_us / 1000.0,
-                outstanding=row.outstanding,
+                queue_ms=row.queue_us / 1000.0 if row else 0.0,
+                outstanding=row.outstanding if row else 0,
                 costs=router_pb2.LearnedCosts(
                     base_ms=costs.b,
                     hit_ms_per_1k=costs.a_hit,

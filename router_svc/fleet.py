@@ -8,19 +8,18 @@ from collections.abc import Collection, Mapping, Sequence
 
 import structlog
 
-from cache_index.base import IndexKey, WorkerId
-from cache_index.follower import Follower, WorkerRecord
+from cache_index.base import IndexKey, RouterId, WorkerId
+from cache_index.costs import LearnedCosts, LedgerState
+from cache_index.fleet import WorkerRecord
+from cache_index.follower import Follower
 from cache_index.identity import ModelIdentity
 from cache_index.keys import check_vector
-from cache_index.ledger import LearnedCosts, LedgerState, SlotLoad
 from cache_index.ledger_client import LedgerClient
 from kvroute.errors import Mismatch, Unavailable
 from router_svc.link import Link
 from router_svc.policy.arrivals import ArrivalCounter
 from router_svc.policy.base import Candidate, Costs, Fleet
 from router_svc.settings import RouterSettings
-
-_IDLE = SlotLoad()
 
 
 class ModelFleet:
@@ -37,7 +36,7 @@ class ModelFleet:
             on_change=self._sync_links,
         )
         self.ledger = LedgerClient(
-            settings.redis_url, served_name, router_id, session_ttl_s=settings.session_ttl_s
+            settings.redis_url, served_name, RouterId(router_id), session_ttl_s=settings.session_ttl_s
         )
         self.arrivals = ArrivalCounter()
         self.refused: Mismatch | None = None
@@ -124,16 +123,16 @@ class ModelFleet:
             if link.worker_id in exclude:
                 continue
             slot = self.follower.workers[link.worker_id].slot
-            row = load.slots.get(slot, _IDLE)
+            row = load.slots.get(slot)
             hit = min(hits.get(link.worker_id, 0) * block_size, prompt_tokens - 1)
             found.append(
                 Candidate(
                     worker_id=link.worker_id,
                     slot=slot,
                     hit=hit,
-                    queue_ms=row.queue_us / 1000.0,
-                    outstanding=row.outstanding,
-                    costs=policy_costs(row.costs),
+                    queue_ms=row.queue_us / 1000.0 if row else 0.0,
+                    outstanding=row.outstanding if row else 0,
+                    costs=policy_costs(row.costs) if row else Costs(),
                 )
             )
         return Fleet(found, load.mean_output) if found else None

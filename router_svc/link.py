@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Callable
 import grpc
 import structlog
 
-from cache_index.follower import WorkerRecord
+from cache_index.base import Epoch
+from cache_index.fleet import WorkerRecord
 from cache_index.identity import ModelIdentity
 from kvroute.errors import KvrouteError, Mismatch, Unavailable, from_status
 from kvroute.v1 import worker_pb2, worker_pb2_grpc
@@ -215,7 +216,7 @@ class Link:
                 value=first.theirs,
                 limit=first.ours,
             )
-        self.epoch = reply.epoch
+        self.epoch = Epoch(reply.epoch)
         self.draining = False
 
     async def _write(self, call: Call) -> None:

@@ -15,9 +15,10 @@ import structlog
 
 from cache_index.base import IndexKey, WorkerId
 from cache_index.identity import ModelIdentity
-from cache_index.keys import TOKEN_BYTES, index_keys
-from cache_index.ledger import LedgerState
-from cache_index.ledger_client import NoCandidate
+from cache_index.keys import index_keys
+from kvroute.tokens import TOKEN_BYTES
+from cache_index.costs import LedgerState
+from cache_index.ledger import NoCandidate
 from kvroute.errors import Expired, KvrouteError, Overloaded, Unavailable, from_status
 from kvroute.v1 import common_pb2, router_pb2, worker_pb2
 from router_svc.booking import Held, book
@@ -277,7 +278,3 @@ class Pipeline:
             deadline_ms=max(1, int((job.deadline - time.monotonic()) * 1000)),
         )
 
-
-def describe(error: KvrouteError) -> str:
-    """One line for a log: the class and the message."""
-    return f"{type(error).__name__}: {error}"

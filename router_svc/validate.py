@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection
 
 from cache_index.identity import ModelIdentity
-from cache_index.keys import TOKEN_BYTES, unpack_tokens
+from kvroute.tokens import TOKEN_BYTES, unpack_tokens
 from kvroute.errors import InvalidArgument
 from kvroute.v1 import common_pb2, router_pb2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cache_index.identity import ModelIdentity
-from cache_index.keys import pack_tokens, unpack_tokens
+from kvroute.tokens import pack_tokens, unpack_tokens
 from kvroute.v1 import common_pb2, router_pb2, worker_pb2
 from worker_svc.base import EngineRequest, Finished, Output, Sampling
 

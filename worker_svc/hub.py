@@ -21,30 +21,32 @@ class Hub:
     per step, not once per token.
     """
 
-    def __init__(
-        self,
-        identity: ModelIdentity,
-        secret: bytes,
-        on_delta: Callable[[CacheDelta], None],
-    ) -> None:
+    def __init__(self, secret: bytes, on_delta: Callable[[CacheDelta], None]) -> None:
         self.draining = False
-        self._identity = identity
         self._secret = secret
         self._on_delta = on_delta
         self._loop = asyncio.get_running_loop()
         self._engine: EngineClient | None = None
+        self._identity: ModelIdentity | None = None
         self._ids = itertools.count(1)
         self._owners: dict[int, tuple[RouterSession, int]] = {}
+        self._flushes: list[asyncio.Future[None]] = []
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def attach(self, engine: EngineClient) -> None:
-        self._engine = engine
+    def attach(self, engine: EngineClient, identity: ModelIdentity) -> None:
+        """Before the first request: the engine is built with `report` as its sink, hence later than the hub."""
+        self._engine, self._identity = engine, identity
 
     @property
     def engine(self) -> EngineClient:
         assert self._engine is not None, "attach() comes first"
         return self._engine
+
+    @property
+    def identity(self) -> ModelIdentity:
+        assert self._identity is not None, "attach() comes first"
+        return self._identity
 
     @property
     def open_requests(self) -> int:
@@ -70,7 +72,7 @@ class Hub:
         self._owners[request_id] = (session, submit.stream_id)
         session.streams[submit.stream_id] = request_id
         self._idle.clear()
-        self.engine.submit(engine_request(request_id, submit, self._identity, self._secret))
+        self.engine.submit(engine_request(request_id, submit, self.identity, self._secret))
 
     def cancel(self, session: RouterSession, stream_id: int) -> None:
         request_id = session.streams.pop(stream_id, None)
@@ -82,6 +84,13 @@ class Hub:
         for stream_id in list(session.streams):
             self.cancel(session, stream_id)
 
+    async def flush_cache(self) -> None:
+        """Drops every cached block that no running request uses; returns once that has happened and is noted."""
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._flushes.append(done)
+        self.engine.flush_cache()
+        await done
+
     async def wait_idle(self) -> None:
         """Until no request is open."""
         await self._idle.wait()
@@ -90,6 +99,11 @@ class Hub:
         delta = report.delta
         if delta.stored or delta.removed or delta.flushed:
             self._on_delta(delta)
+        if delta.flushed:
+            flushes, self._flushes = self._flushes, []
+            for done in flushes:
+                if not done.done():
+                    done.set_result(None)
         for output in report.outputs:
             owner = self._owners.get(output.request_id)
             if owner is None:

@@ -1,18 +1,23 @@
 """The one place that turns tokens into block keys.
 
-A key is a cumulative, keyed, cryptographic digest: it covers everything that decides whether two K/V blocks are
-interchangeable (deployment secret, model, revision, dtype, adapter, tenant salt, block size) and every token from the
-start of the sequence to the end of the block. Equal keys mean equal K/V; keys of a sequence's blocks form a chain, so a
-cache that holds a block and evicts leaves first holds all blocks before it ("prefix-closed").
+A key is a cumulative, keyed, cryptographic digest: it covers everything that decides whether two
+K/V blocks are interchangeable (deployment secret, model, revision, dtype, adapter, tenant salt,
+block size) and every token from the start of the sequence to the end of the block. Equal keys mean
+equal K/V; keys of a sequence's blocks form a chain, so a cache that holds a block and evicts leaves
+first holds all blocks before it ("prefix-closed").
 
-    root   = sha256(frame(scheme) frame(secret) frame(model) ... frame(block size))   frame(x) = u32 length + x
-    key[i] = sha256(root || tokens[0 : (i + 1) * block_size] as little-endian uint32)[:16]
+    root   = frame(scheme) frame(secret) frame(model) ... frame(block size)
+    frame  = length of x as little-endian uint32, then x
+    key[i] = sha256(root, tokens[0 : (i + 1) * block_size] as little-endian uint32)[:16]
 
-The root frames every field with its length, so ("ab", "c") and ("a", "bc") differ. Workers and routers compare
-`check_vector()` at registration and refuse to work together when it differs. Python's own `hash()` is never used: it
-changes with PYTHONHASHSEED. Cost: about 0.3 ms for 8192 tokens (sha256 `copy()` per block).
+The root frames every field with its length, so ("ab", "c") and ("a", "bc") differ. Workers and
+routers compare
+`check_vector()` at registration and refuse to work together when it differs. Python's own `hash()`
+is never used: it changes with PYTHONHASHSEED. Cost: about 0.3 ms for 8192 tokens (sha256 `copy()`
+per block).
 
-Example, block size 2, tokens 1..5: key[0] covers (1, 2), key[1] covers (1, 2, 3, 4); token 5 fills no block.
+Example, block size 2, tokens 1..5: key[0] covers (1, 2), key[1] covers (1, 2, 3, 4); token 5 fills
+no block.
 """
 
 from __future__ import annotations
@@ -27,7 +32,8 @@ from cache_index.base import BlockKey, IndexKey
 from kvroute.tokens import TOKEN_BYTES, pack_tokens
 
 SCHEME = "sha256-cumulative-1"
-"""Changes whenever the bytes of any key change; part of the handshake and of every Redis key name."""
+"""Changes whenever the bytes of any key change; part of the handshake and of every Redis key name.
+"""
 
 KEY_BYTES = 16
 _INDEX_BYTES = 8
@@ -35,7 +41,9 @@ _INDEX_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class KeySpace:
-    """Everything but the tokens that a block key covers. Two spaces that differ anywhere share no key."""
+    """Everything but the tokens that a block key covers. Two spaces that differ anywhere share no
+    key.
+    """
 
     model_id: str
     revision: str = ""
@@ -63,7 +71,9 @@ class KeySpace:
         return KeyChain(root, self.block_size)
 
     def keys(self, token_ids: bytes) -> list[BlockKey]:
-        """Keys of the full blocks of `token_ids` (little-endian uint32), first block first. O(tokens)."""
+        """Keys of the full blocks of `token_ids` (little-endian uint32), first block first.
+        O(tokens).
+        """
         chain = self.chain()
         chain.extend(token_ids)
         return chain.keys
@@ -81,7 +91,7 @@ class KeyChain:
         self.keys: list[BlockKey] = []
 
     def extend(self, token_ids: bytes) -> None:
-        """Appends tokens (little-endian uint32); every block that they fill adds its key to `keys`."""
+        """Appends tokens (little-endian uint32); each block they fill adds its key to `keys`."""
         data = self._rest + token_ids if self._rest else token_ids
         size, digest, keys = self._block_bytes, self._digest, self.keys
         full = len(data) - len(data) % size
@@ -99,7 +109,9 @@ def index_keys(keys: Iterable[BlockKey]) -> list[IndexKey]:
 
 
 def check_vector(secret: bytes = b"") -> str:
-    """A self-test of the scheme, in hex: equal on two machines if and only if they build equal keys."""
+    """A self-test of the scheme, in hex: equal on two machines if and only if they build equal
+    keys.
+    """
     space = KeySpace(
         model_id="check", revision="r", adapter="a", tenant="t", block_size=4, secret=secret
     )

@@ -4,8 +4,9 @@
         async for chunk in client.generate(prompt="Once upon a time", max_tokens=32):
             print(chunk.text, end="")
 
-Leaving an `async for` early (break, exception, cancelled task) does not end the generation by itself: use the generation as
-a context manager, or call `cancel()`. Closing the client ends everything that is still open.
+Leaving an `async for` early (break, exception, cancelled task) does not end the generation by
+itself: use the generation as a context manager, or call `cancel()`. Closing the client ends
+everything that is still open.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Chunk:
 class Generation:
     """One running request: iterate over it, or `await` its `text()`.
 
-    As a context manager it is cancelled on the way out if it has not ended: `async with client.generate(...) as run:`.
+    As a context manager it is cancelled on the way out if it has not ended: `async with
+    client.generate(...) as run:`.
     """
 
     def __init__(self, call: grpc.aio.UnaryStreamCall) -> None:
@@ -72,7 +74,10 @@ class Generation:
                     reason = _REASONS.get(output.finish_reason)
                     self.finish_reason = reason or self.finish_reason
                     yield Chunk(
-                        output.text, tuple(unpack_tokens(output.token_ids)), reason, output.stop_reason
+                        output.text,
+                        tuple(unpack_tokens(output.token_ids)),
+                        reason,
+                        output.stop_reason,
                     )
         except grpc.aio.AioRpcError as error:
             self._read_trailing(error.trailing_metadata())
@@ -143,12 +148,12 @@ class Client:
     ) -> Generation:
         """Starts a generation from exactly one of `prompt`, `messages` (chat) and `token_ids`.
 
-        `fields`: those of `SamplingParams` (max_tokens, temperature, top_p, seed, stop, ...) and of `GenerateRequest` (model,
-        policy, tenant, adapter, priority, request_id).
+        `fields`: those of `SamplingParams` (max_tokens, temperature, top_p, seed, stop, ...) and of
+        `GenerateRequest` (model, policy, tenant, adapter, priority, request_id).
 
         Raises:
-            InvalidArgument: not exactly one input, or an unknown or badly typed field. Errors of the router come with the
-                iteration.
+            InvalidArgument: not exactly one input, or an unknown or badly typed field. Errors of
+                the router come with the iteration.
         """
         request = build_request(prompt=prompt, messages=messages, token_ids=token_ids, **fields)
         return Generation(self._stub().Generate(request, timeout=timeout_s or self._timeout_s))
@@ -161,10 +166,12 @@ class Client:
         token_ids: Sequence[int] | None = None,
         **fields: Any,
     ) -> router_pb2.Explain:
-        """Where the request would go now, and why; nothing is sent there. Arguments as for `generate`."""
+        """Where the request would go now, and why; nothing is sent there. Arguments as for
+        `generate`.
+        """
         request = build_request(prompt=prompt, messages=messages, token_ids=token_ids, **fields)
         try:
-            reply = await self._stub().Route(
+            reply: router_pb2.RouteResponse = await self._stub().Route(
                 router_pb2.RouteRequest(request=request), timeout=self._timeout_s
             )
         except grpc.aio.AioRpcError as error:
@@ -174,11 +181,12 @@ class Client:
     async def cluster_state(self, model: str = "") -> router_pb2.ClusterStateResponse:
         """What the router knows of models, workers and the control plane."""
         try:
-            return await self._stub().ClusterState(
+            reply: router_pb2.ClusterStateResponse = await self._stub().ClusterState(
                 router_pb2.ClusterStateRequest(model=model), timeout=self._timeout_s or 10.0
             )
         except grpc.aio.AioRpcError as error:
             raise _mapped(error) from None
+        return reply
 
     def _stub(self) -> Any:
         if self._channel is None:
@@ -201,7 +209,8 @@ def build_request(
     ]
     if len(given) != 1:
         raise InvalidArgument(
-            f"give exactly one of prompt, messages and token_ids, not {' and '.join(given) or 'none'}",
+            "give exactly one of prompt, messages and token_ids, not "
+            + (" and ".join(given) or "none"),
             field=given[1] if given else "prompt",
             value=", ".join(given),
             limit="exactly one",
@@ -217,7 +226,9 @@ def build_request(
             **{name: value for name, value in others.items() if value is not None},
         )
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"a field of the request is wrong: {error}", field="request") from None
+        raise InvalidArgument(
+            f"a field of the request is wrong: {error}", field="request"
+        ) from None
     if prompt is not None:
         request.prompt = prompt
     elif token_ids is not None:
@@ -260,5 +271,7 @@ def _mapped(error: grpc.aio.AioRpcError) -> KvrouteError:
             detail = common_pb2.ErrorDetail.FromString(value)
     message = error.details() or error.code().name
     if detail is None and error.code() is grpc.StatusCode.UNAVAILABLE:
-        message = f"no router answers there ({message.splitlines()[0][:120]}); start one with: kvroute up"
+        message = (
+            f"no router answers there ({message.splitlines()[0][:120]}); start one with: kvroute up"
+        )
     return from_status(error.code(), message, detail)

@@ -9,8 +9,8 @@ KvrouteError                INTERNAL             500
 |- Aborted                  ABORTED              409  somebody else changed it meanwhile
 |- Expired                  DEADLINE_EXCEEDED    504  the client's deadline passed
 |- Unsupported              UNIMPLEMENTED        501  known, but not served here
-|- SettingsError            INVALID_ARGUMENT     400  flags, environment or file are wrong (at start)
-`- StartError               UNAVAILABLE          503  a service cannot start: one line, what to do
+|- SettingsError            INVALID_ARGUMENT     400  wrong flags, environment or file
+`- StartError               UNAVAILABLE          503  a service cannot start
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ _BY_NUMBER = {code.value[0]: kind for code, kind in _BY_CODE.items()}
 def from_status(
     code: grpc.StatusCode | int, message: str, detail: common_pb2.ErrorDetail | None = None
 ) -> KvrouteError:
-    """The error that a status stands for; a code without a class of its own becomes `KvrouteError`."""
+    """The error that a status stands for; `KvrouteError` for a code without a class of its own."""
     known = _BY_NUMBER if isinstance(code, int) else _BY_CODE
-    kind = known.get(code, KvrouteError)  # type: ignore[call-overload]
+    kind = known.get(code, KvrouteError)
     found = detail or common_pb2.ErrorDetail()
     error: KvrouteError = kind(
         message,

@@ -44,7 +44,9 @@ def bind(server: grpc.aio.Server, listen: str) -> str:
     """
     host, separator, port = listen.rpartition(":")
     if not separator or not host or not port.isdigit():
-        raise StartError(f"cannot listen on {listen!r}: give HOST:PORT, for example 127.0.0.1:50050")
+        raise StartError(
+            f"cannot listen on {listen!r}: give HOST:PORT, for example 127.0.0.1:50050"
+        )
     try:
         taken = server.add_insecure_port(listen)
     except RuntimeError:
@@ -83,7 +85,9 @@ def write_ready_file(path: Path | None, address: str) -> None:
     partial.replace(path)
 
 
-async def wait_for_signal(signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM)) -> None:
+async def wait_for_signal(
+    signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
+) -> None:
     """Returns at the first of `signals`."""
     loop = asyncio.get_running_loop()
     came = asyncio.Event()

@@ -13,9 +13,13 @@ from router_svc.policy.base import Decision, Price
 
 
 class Held:
-    """`with held:` around a request; leaving settles the booking, once, with the service times if there are any."""
+    """`with held:` around a request; leaving settles the booking, once, with the service times if
+    there are any.
+    """
 
-    def __init__(self, ledger: LedgerClient, booking: Booking, price: Price, *, degraded: bool) -> None:
+    def __init__(
+        self, ledger: LedgerClient, booking: Booking, price: Price, *, degraded: bool
+    ) -> None:
         self.price = price
         self.degraded = degraded
         self._ledger = ledger
@@ -27,7 +31,9 @@ class Held:
         self._ledger.first_token(self._booking)
 
     def served(self, end: worker_pb2.End) -> None:
-        """Notes what the worker reported, for the learner. Failed and preempted requests teach nothing."""
+        """Notes what the worker reported, for the learner. Failed and preempted requests teach
+        nothing.
+        """
         if end.preemptions or not end.HasField("timing") or end.code:
             return
         usage, timing = end.usage, end.timing
@@ -63,7 +69,8 @@ async def book(
 ) -> Held:
     """Books one worker of the decision's shortlist, chosen by the ledger in the same atomic call.
 
-    With Redis away the policy's own choice is booked in this router's memory, and the result says `degraded`.
+    With Redis away the policy's own choice is booked in this router's memory, and the result says
+    `degraded`.
 
     Raises:
         NoCandidate: none of the shortlist is alive in the ledger.

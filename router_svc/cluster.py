@@ -8,6 +8,7 @@ from kvroute.v1 import router_pb2
 from router_svc.fleet import ModelFleet
 from router_svc.policy.registry import POLICIES
 
+
 async def model_state(fleet: ModelFleet, default_policy: str) -> router_pb2.ModelState:
     """Registry, view and ledger of one model at this moment."""
     follower = fleet.follower

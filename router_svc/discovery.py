@@ -9,7 +9,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from cache_index.follower import discover_models
-from cache_index.redis_url import client_from_url
+from cache_index.redis_url import client_from_url, masked
 from kvroute.errors import KvrouteError, NotFound, Unavailable
 from router_svc.fleet import ModelFleet
 from router_svc.settings import RouterSettings
@@ -19,7 +19,7 @@ _MAX_MODELS = 256
 
 
 class Fleets:
-    """All models this router serves; `start` returns once Redis answered and every view is loaded."""
+    """All models this router serves; `start` returns with all views loaded."""
 
     def __init__(self, settings: RouterSettings, router_id: str) -> None:
         self._settings = settings
@@ -39,7 +39,8 @@ class Fleets:
             await self._discover()
         except (RedisError, OSError) as error:
             raise Unavailable(
-                f"cannot reach Redis at {self._settings.redis_url}: {error}; start one or give --redis-url"
+                f"cannot reach Redis at {masked(self._settings.redis_url)}: {error}; "
+                "start one or give --redis-url"
             ) from None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._settings.wait_s):
@@ -65,7 +66,9 @@ class Fleets:
             Unavailable: no model is served yet.
         """
         if not self._fleets:
-            raise Unavailable("no worker has registered yet; start one with: kvroute worker", retry_after_ms=1000)
+            raise Unavailable(
+                "no worker has registered yet; start one with: kvroute worker", retry_after_ms=1000
+            )
         names = ", ".join(sorted(self._fleets))
         if not model and len(self._fleets) == 1:
             return next(iter(self._fleets.values()))

@@ -1,9 +1,11 @@
-"""The router's gRPC service. Generated parts pass through as bytes; errors become statuses with a detail."""
+"""The router's gRPC service. Generated parts pass through as bytes; errors become statuses with a
+detail.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import grpc
 import structlog
@@ -19,7 +21,8 @@ from router_svc.settings import RouterSettings
 SERVICE = "kvroute.v1.Router"
 REQUEST_KEY, EXPLAIN_KEY = "kvroute-request-id", "kvroute-explain-bin"
 
-Context = grpc.aio.ServicerContext
+Context = Any
+"""A `grpc.aio.ServicerContext`; grpcio brings no types."""
 
 
 class RouterEdge:
@@ -32,7 +35,9 @@ class RouterEdge:
         self._log = structlog.get_logger()
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """For `server.add_generic_rpc_handlers`. `Generate` answers with bytes that are serialized already."""
+        """For `server.add_generic_rpc_handlers`. `Generate` answers with bytes that are serialized
+        already.
+        """
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
@@ -77,7 +82,9 @@ class RouterEdge:
         if request.model:
             fleets = [fleet for fleet in fleets if fleet.served_name == request.model]
             if not fleets:
-                await self._abort(context, NotFound(f"model {request.model!r} is not served", field="model"))
+                await self._abort(
+                    context, NotFound(f"model {request.model!r} is not served", field="model")
+                )
         return router_pb2.ClusterStateResponse(
             router_id=self._pipeline.router_id,
             version=__version__,

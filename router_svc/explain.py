@@ -1,4 +1,6 @@
-"""Why a request went where it went: built along the way, sent with the response, kept in a bounded ring."""
+"""Why a request went where it went: built along the way, sent with the response, kept in a bounded
+ring.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def candidate_cost(price: Price) -> router_pb2.CandidateCost:
 
 
 def record_decision(record: router_pb2.Explain, decision: Decision, chosen: Price) -> None:
-    """Writes a decision into `record`; `chosen` is what the ledger settled on, which may differ from the policy's."""
+    """Writes a decision into `record`; `chosen` is what the ledger settled on, which may differ
+    from the policy's.
+    """
     del record.candidates[:]
     record.candidates.extend(candidate_cost(price) for price in decision.prices)
     record.worker_id = chosen.candidate.worker_id

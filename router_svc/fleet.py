@@ -1,4 +1,6 @@
-"""All workers of one served model as this router sees them: registry, index view, ledger, and a link to each."""
+"""All workers of one served model as this router sees them: registry, index view, ledger, and a
+link to each.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from router_svc.settings import RouterSettings
 
 
 class ModelFleet:
-    """Keeps a link to every registered worker, and turns view and ledger into what a policy is given."""
+    """Keeps a link to every registered worker, and turns view and ledger into what a policy is
+    given.
+    """
 
     def __init__(self, served_name: str, settings: RouterSettings, router_id: str) -> None:
         self.served_name = served_name
@@ -36,7 +40,10 @@ class ModelFleet:
             on_change=self._sync_links,
         )
         self.ledger = LedgerClient(
-            settings.redis_url, served_name, RouterId(router_id), session_ttl_s=settings.session_ttl_s
+            settings.redis_url,
+            served_name,
+            RouterId(router_id),
+            session_ttl_s=settings.session_ttl_s,
         )
         self.arrivals = ArrivalCounter()
         self.refused: Mismatch | None = None
@@ -51,7 +58,9 @@ class ModelFleet:
         await self.ledger.start()
 
     async def stop(self) -> None:
-        """Closes every link (open requests on it fail with `Unavailable`), the view and the ledger session."""
+        """Closes every link (open requests on it fail with `Unavailable`), the view and the ledger
+        session.
+        """
         links, self.links = list(self.links.values()), {}
         await asyncio.gather(*(link.stop() for link in links), *self._closing)
         await self.ledger.stop()
@@ -170,8 +179,8 @@ class ModelFleet:
         ours = check_vector(self._secret)
         if identity.key_check != ours:
             raise Mismatch(
-                f"workers of {self.served_name} build other block keys ({identity.key_scheme}) than this "
-                "router: give router and workers the same key_secret and version",
+                f"workers of {self.served_name} build other block keys ({identity.key_scheme}) than"
+                " this router: give router and workers the same key_secret and version",
                 field="key_check",
                 value=identity.key_check,
                 limit=ours,

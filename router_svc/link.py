@@ -1,7 +1,8 @@
 """The one long-lived stream from this router to one worker, shared by all requests that go there.
 
-Commands of one event-loop turn leave as one frame; a frame from the worker carries one engine step of all our requests.
-A broken link fails its streams with `Unavailable` (the pipeline goes on elsewhere) and connects again with growing pauses.
+Commands of one event-loop turn leave as one frame; a frame from the worker carries one engine step
+of all our requests. A broken link fails its streams with `Unavailable` (the pipeline goes on
+elsewhere) and connects again with growing pauses.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import grpc
 import structlog
@@ -24,7 +26,8 @@ PROTOCOL_VERSION = 1
 _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    # Each link has a connection of its own: one worker's full socket never holds up another's frames.
+    # Each link has a connection of its own: one worker's full socket never holds up another's
+    # frames.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
@@ -34,7 +37,8 @@ _CHANNEL_OPTIONS = (
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 _CONNECT_TIMEOUT_S = 5.0
 
-Call = grpc.aio.StreamStreamCall
+Call = Any
+"""A `grpc.aio.StreamStreamCall`; grpcio brings no types."""
 
 
 class Link:
@@ -99,7 +103,9 @@ class Link:
         return stream_id
 
     def close(self, stream_id: int) -> None:
-        """Forgets a stream; the worker stops working on it within one step. Does nothing if it has ended."""
+        """Forgets a stream; the worker stops working on it within one step. Does nothing if it has
+        ended.
+        """
         stream = self._streams.pop(stream_id, None)
         if stream is not None and stream.end is None and self.connected:
             self._frame.cancels.add(stream_id=stream_id)
@@ -133,12 +139,12 @@ class Link:
         failures = 0
         while True:
             try:
-                async with grpc.aio.insecure_channel(
-                    self.address, options=_CHANNEL_OPTIONS
-                ) as channel:
-                    async with self._session(channel) as call:
-                        failures = 0
-                        await self._read(call)
+                async with (
+                    grpc.aio.insecure_channel(self.address, options=_CHANNEL_OPTIONS) as channel,
+                    self._session(channel) as call,
+                ):
+                    failures = 0
+                    await self._read(call)
             except grpc.aio.AioRpcError as error:
                 if error.code() is Mismatch.code:
                     self._refuse(Mismatch(error.details() or "refused by the worker"))
@@ -156,14 +162,18 @@ class Link:
 
     @contextlib.asynccontextmanager
     async def _session(self, channel: grpc.aio.Channel) -> AsyncIterator[Call]:
-        """An open, shaken-hands session whose writer runs; cancelled on the way out, whatever happened."""
+        """An open, shaken-hands session whose writer runs; cancelled on the way out, whatever
+        happened.
+        """
         call: Call = worker_pb2_grpc.WorkerStub(channel).Session()
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 await call.write(worker_pb2.SessionRequest(hello=self._hello()))
                 reply = await call.read()
             if reply is grpc.aio.EOF:
-                raise Unavailable(f"worker {self.worker_id} closed the session during the handshake")
+                raise Unavailable(
+                    f"worker {self.worker_id} closed the session during the handshake"
+                )
             self._check(reply.hello)
             writer = asyncio.create_task(self._write(call))
             try:
@@ -211,7 +221,8 @@ class Link:
         if different:
             first = different[0]
             raise Mismatch(
-                f"worker {self.worker_id} has {first.field} {first.theirs!r}, the registry says {first.ours!r}",
+                f"worker {self.worker_id} has {first.field} {first.theirs!r}, "
+                f"the registry says {first.ours!r}",
                 field=first.field,
                 value=first.theirs,
                 limit=first.ours,

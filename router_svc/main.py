@@ -24,8 +24,9 @@ _DRAIN_S = 10.0
 async def running(settings: RouterSettings) -> AsyncIterator[str]:
     """A router that serves while the context is open; yields its address.
 
-    It listens at once, but reports SERVING only with the views of all models loaded: the first decision is made on a full
-    view. On the way out it stops being ready, lets running requests finish for a while, then closes its ledger session.
+    It listens at once, but reports SERVING only with the views of all models loaded: the first
+    decision is made on a full view. On the way out it stops being ready, lets running requests
+    finish for a while, then closes its ledger session.
 
     Raises:
         StartError: the address cannot be bound.
@@ -46,7 +47,9 @@ async def running(settings: RouterSettings) -> AsyncIterator[str]:
         await server.start()
         await health.set(True)
         write_ready_file(settings.ready_file, address)
-        log.info("router ready", address=address, models=[fleet.served_name for fleet in fleets.all()])
+        log.info(
+            "router ready", address=address, models=[fleet.served_name for fleet in fleets.all()]
+        )
         yield address
     finally:
         await health.set(False)

@@ -1,7 +1,9 @@
-"""The life of one request in the router: check, tokenize, match, choose and book, relay, settle, explain.
+"""The life of one request in the router: check, tokenize, match, choose and book, relay, settle,
+explain.
 
-A worker that is lost mid-stream is replaced: the request goes on elsewhere behind the tokens already sent (prompt + tokens,
-same sampling state), and the client sees one unbroken stream. Nothing is sent twice.
+A worker that is lost mid-stream is replaced: the request goes on elsewhere behind the tokens
+already sent (prompt + tokens, same sampling state), and the client sees one unbroken stream.
+Nothing is sent twice.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from random import Random
 import structlog
 
 from cache_index.base import IndexKey, WorkerId
+from cache_index.costs import LedgerState
 from cache_index.identity import ModelIdentity
 from cache_index.keys import index_keys
-from kvroute.tokens import TOKEN_BYTES
-from cache_index.costs import LedgerState
 from cache_index.ledger import NoCandidate
-from kvroute.errors import Expired, KvrouteError, Overloaded, Unavailable, from_status
+from kvroute.errors import Expired, Overloaded, Unavailable, from_status
+from kvroute.tokens import TOKEN_BYTES
 from kvroute.v1 import common_pb2, router_pb2, worker_pb2
 from router_svc.booking import Held, book
 from router_svc.discovery import Fleets
@@ -61,7 +63,9 @@ class Job:
 class Pipeline:
     """Everything a request passes through, without a front: gRPC and HTTP edges call it."""
 
-    def __init__(self, settings: RouterSettings, router_id: str, fleets: Fleets, rng: Random) -> None:
+    def __init__(
+        self, settings: RouterSettings, router_id: str, fleets: Fleets, rng: Random
+    ) -> None:
         self.router_id = router_id
         self.ring = ExplainRing(settings.explain_ring)
         self._settings = settings
@@ -75,7 +79,9 @@ class Pipeline:
         self.in_flight = 0
 
     def new_record(self, request: router_pb2.GenerateRequest) -> router_pb2.Explain:
-        """An empty explain record with the request's id, its own or a new one that names this router."""
+        """An empty explain record with the request's id, its own or a new one that names this
+        router.
+        """
         self._count += 1
         return router_pb2.Explain(
             request_id=request.request_id or f"{self.router_id}-{self._count:x}",
@@ -92,11 +98,12 @@ class Pipeline:
         """Serves the request; every part goes through `write` (serialized `GenerateResponse`).
 
         Raises:
-            KvrouteError: with the status the client should see. Cancelling the task cancels the request everywhere.
+            KvrouteError: with the status the client should see. Cancelling the task cancels the
+            request everywhere.
         """
         if self.in_flight >= self._settings.max_requests:
             raise Overloaded(
-                f"{self.in_flight} requests are in flight; the limit is {self._settings.max_requests}",
+                f"{self.in_flight} requests are in flight, as many as max_requests allows",
                 field="max_requests",
                 value=self.in_flight,
                 limit=self._settings.max_requests,
@@ -111,7 +118,9 @@ class Pipeline:
             self.in_flight -= 1
             self.ring.keep(record)
 
-    async def route(self, request: router_pb2.GenerateRequest, timeout_s: float) -> router_pb2.Explain:
+    async def route(
+        self, request: router_pb2.GenerateRequest, timeout_s: float
+    ) -> router_pb2.Explain:
         """Where `request` would go now, and why; nothing is booked, counted or sent."""
         record = self.new_record(request)
         job = await self._prepare(request, record, timeout_s)
@@ -138,7 +147,9 @@ class Pipeline:
         self._complete_sampling(request.sampling)
         check_tokens(prompt, request.sampling, identity, source)
         space = identity.key_space(
-            adapter=request.adapter, tenant=request.tenant, secret=self._settings.key_secret.encode()
+            adapter=request.adapter,
+            tenant=request.tenant,
+            secret=self._settings.key_secret.encode(),
         )
         record.model = identity.served_name
         record.policy = request.policy or self._settings.policy
@@ -156,7 +167,9 @@ class Pipeline:
         )
 
     def _complete_sampling(self, sampling: common_pb2.SamplingParams) -> None:
-        """Fixes what a worker would otherwise draw for itself: a second worker must go on with the same."""
+        """Fixes what a worker would otherwise draw for itself: a second worker must go on with the
+        same.
+        """
         sampling.max_tokens = sampling.max_tokens or self._settings.max_tokens_default
         if sampling.temperature > 0 and not sampling.HasField("seed"):
             sampling.seed = self._rng.getrandbits(32)
@@ -220,13 +233,19 @@ class Pipeline:
                 hits, load, prompt_tokens=job.prompt_tokens, block_size=job.identity.block_size
             )
         if view is None:
-            raise Unavailable(f"no worker of {fleet.served_name} can be reached", retry_after_ms=1000)
+            raise Unavailable(
+                f"no worker of {fleet.served_name} can be reached", retry_after_ms=1000
+            )
         job.record.best_hit = max(candidate.hit for candidate in view.candidates)
-        request = Request(job.prompt_tokens, job.request.sampling.max_tokens, job.reuse * max(1, load.routers))
+        request = Request(
+            job.prompt_tokens, job.request.sampling.max_tokens, job.reuse * max(1, load.routers)
+        )
         return job.policy.choose(request, view, self._rng), load
 
     def _count_arrival(self, job: Job) -> float:
-        """n of the hot-prefix discount: earlier arrivals of the deepest block that any worker holds."""
+        """n of the hot-prefix discount: earlier arrivals of the deepest block that any worker
+        holds.
+        """
         deepest = max(job.fleet.match(job.keys).values(), default=0)
         if not deepest:
             return 0.0
@@ -277,4 +296,3 @@ class Pipeline:
             resumed_tokens=len(generated) // TOKEN_BYTES,
             deadline_ms=max(1, int((job.deadline - time.monotonic()) * 1000)),
         )
-

@@ -12,7 +12,9 @@ from kvroute.v1 import worker_pb2
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What has come since the last call: serialized `GenerateResponse` bytes, and the end if this is the last part."""
+    """What has come since the last call: serialized `GenerateResponse` bytes, and the end if this
+    is the last part.
+    """
 
     response: bytes
     end: worker_pb2.End | None
@@ -21,8 +23,9 @@ class Part:
 class RemoteStream:
     """Filled by a link's reader, emptied by the request's task.
 
-    Joined serialized parts are one valid part (see `GenerateResponse`), so a slow client costs bytes, not messages, and
-    never holds up the frames of others. Bytes are bounded: past `max_buffer_bytes` the stream fails.
+    Joined serialized parts are one valid part (see `GenerateResponse`), so a slow client costs
+    bytes, not messages, and never holds up the frames of others. Bytes are bounded: past
+    `max_buffer_bytes` the stream fails.
     """
 
     def __init__(self, max_buffer_bytes: int, on_first: Callable[[], None]) -> None:

@@ -1,7 +1,8 @@
 """Token ids for text and chats, from a worker of the model, remembered for a while.
 
-The router holds no tokenizer (tokenizers are built from Rust, and a second copy could differ from the workers'): it asks
-the connected worker with the fewest streams, then others, and keeps the last results.
+The router holds no tokenizer (tokenizers are built from Rust, and a second copy could differ from
+the workers'): it asks the connected worker with the fewest streams, then others, and keeps the last
+results.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class TokenSource:
         """Ids of the request's prompt or chat. `identity` covers tokenizer and chat template.
 
         Raises:
-            InvalidArgument: the template refuses the messages, or the model has no tokenizer or template.
-            Unavailable, Expired: no worker answered.
+            InvalidArgument: the template refuses the messages, or the model has no tokenizer or
+            template. Unavailable, Expired: no worker answered.
         """
         ask = worker_pb2.Tokenize()
         if request.WhichOneof("input") == "chat":

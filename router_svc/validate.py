@@ -1,4 +1,6 @@
-"""Checks a request field by field before anything is done for it: the first wrong field is named with value and limit."""
+"""Checks a request field by field before anything is done for it: the first wrong field is named
+with value and limit.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ import math
 from collections.abc import Collection
 
 from cache_index.identity import ModelIdentity
-from kvroute.tokens import TOKEN_BYTES, unpack_tokens
 from kvroute.errors import InvalidArgument
+from kvroute.tokens import TOKEN_BYTES, unpack_tokens
 from kvroute.v1 import common_pb2, router_pb2
 
 MAX_STOPS, MAX_STOP_CHARS, MAX_TOP_K, MAX_NAME = 16, 256, 1 << 20, 256
@@ -47,7 +49,8 @@ def check_request(request: router_pb2.GenerateRequest, policies: Collection[str]
 def check_tokens(
     token_ids: bytes, sampling: common_pb2.SamplingParams, identity: ModelIdentity, source: str
 ) -> None:
-    """Everything that needs the model: token range and context length. `source`: the field the ids came from.
+    """Everything that needs the model: token range and context length. `source`: the field the ids
+    came from.
 
     Raises:
         InvalidArgument: naming the field, its value and the limit.
@@ -64,7 +67,9 @@ def check_tokens(
             )
     limit = identity.max_context
     if count >= limit:
-        raise InvalidArgument.of(source, f"{count} tokens long", f"below {limit}, the context of {identity.served_name}")
+        raise InvalidArgument.of(
+            source, f"{count} tokens long", f"below {limit}, the context of {identity.served_name}"
+        )
     if count + sampling.max_tokens > limit:
         raise InvalidArgument.of(
             "sampling.max_tokens",
@@ -81,7 +86,9 @@ def _check_ids(token_ids: bytes) -> None:
         raise InvalidArgument.of("token_ids", "empty", "at least one token")
     if len(token_ids) % TOKEN_BYTES:
         raise InvalidArgument.of(
-            "token_ids", f"{len(token_ids)} bytes long", "a multiple of 4 (little-endian uint32 each)"
+            "token_ids",
+            f"{len(token_ids)} bytes long",
+            "a multiple of 4 (little-endian uint32 each)",
         )
 
 
@@ -90,7 +97,9 @@ def _check_chat(chat: router_pb2.Chat) -> None:
         raise InvalidArgument.of("chat.messages", "empty", "at least one message")
     for number, message in enumerate(chat.messages):
         if not message.role:
-            raise InvalidArgument.of(f"chat.messages[{number}].role", "empty", "user, assistant, system or tool")
+            raise InvalidArgument.of(
+                f"chat.messages[{number}].role", "empty", "user, assistant, system or tool"
+            )
         _check_json(f"chat.messages[{number}].tool_calls_json", message.tool_calls_json, list)
     _check_json("chat.tools_json", chat.tools_json, list)
     _check_json("chat.template_kwargs_json", chat.template_kwargs_json, dict)
@@ -119,7 +128,9 @@ def _check_sampling(sampling: common_pb2.SamplingParams) -> None:
     if sampling.top_k > MAX_TOP_K:
         raise InvalidArgument.of("sampling.top_k", sampling.top_k, f"at most {MAX_TOP_K}")
     if sampling.n > 1:
-        raise InvalidArgument.of("sampling.n", sampling.n, "1: several completions are not served yet")
+        raise InvalidArgument.of(
+            "sampling.n", sampling.n, "1: several completions are not served yet"
+        )
     if sampling.HasField("logprobs"):
         raise InvalidArgument.of("sampling.logprobs", sampling.logprobs, "absent: not served yet")
     if sampling.max_tokens and sampling.min_tokens > sampling.max_tokens:
@@ -127,7 +138,9 @@ def _check_sampling(sampling: common_pb2.SamplingParams) -> None:
             "sampling.min_tokens", sampling.min_tokens, f"at most max_tokens, {sampling.max_tokens}"
         )
     if len(sampling.stop) > MAX_STOPS:
-        raise InvalidArgument.of("sampling.stop", f"{len(sampling.stop)} strings", f"at most {MAX_STOPS}")
+        raise InvalidArgument.of(
+            "sampling.stop", f"{len(sampling.stop)} strings", f"at most {MAX_STOPS}"
+        )
     for number, text in enumerate(sampling.stop):
         if not 0 < len(text) <= MAX_STOP_CHARS:
             raise InvalidArgument.of(

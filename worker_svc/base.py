@@ -1,4 +1,4 @@
-"""What the engine takes and gives: the contract between the gRPC edge and whatever steps the model."""
+"""What the engine takes and gives: the contract between the gRPC edge and what steps the model."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class Sampling:
 class EngineRequest:
     """One sequence to generate.
 
-    `tokens` is the prompt, followed by `resumed_tokens` tokens that another worker generated already: generation goes on
-    behind them as if it had never been interrupted (they count towards `max_tokens`, and are not sent again).
+    `tokens` is the prompt, followed by `resumed_tokens` tokens that another worker generated
+    already: generation goes on behind them as if it had never been interrupted (they count towards
+    `max_tokens`, and are not sent again).
     """
 
     request_id: int
@@ -59,8 +60,8 @@ class Admitted:
 class Finished:
     """The end of a request; after it nothing more is said of it.
 
-    `reason` is "stop", "length", "cancelled" or "error". Times in milliseconds: `prefill_ms` and `decode_ms` are the
-    request's shares of its steps, `step_ms` and `batch_size` means over its decode steps.
+    `reason` is "stop", "length", "cancelled" or "error". Times in ms: `prefill_ms` and `decode_ms`
+    are the request's shares of its steps, `step_ms` and `batch_size` means over its decode steps.
     """
 
     reason: str
@@ -79,7 +80,9 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one step did for one request. New text never ends inside a character nor holds any of a stop string."""
+    """What one step did for one request. New text never ends inside a character nor holds any of a
+    stop string.
+    """
 
     request_id: int
     text: str = ""
@@ -90,7 +93,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class CacheDelta:
-    """What one step did to the cache: `stored` parents before children, `removed` children before parents.
+    """What one step did to the cache: `stored` parents before children, `removed` children before
+    parents.
 
     `flushed`: the cache was emptied first; what was known of it is void.
     """
@@ -128,18 +132,22 @@ class EngineStats:
 
 
 class EngineClient(Protocol):
-    """All methods may be called from any thread and return at once; results come through the sink."""
+    """All methods may be called from any thread and return at once; results go to the sink."""
 
     def submit(self, request: EngineRequest) -> None:
         """Queues a request. A request that can never run gets a `Finished` with reason "error"."""
 
     def abort(self, request_id: int) -> None:
-        """Ends a request within one step, with reason "cancelled". Unknown or finished ids do nothing."""
+        """Ends a request within one step, with reason "cancelled". Unknown or finished ids do
+        nothing.
+        """
 
     def flush_cache(self) -> None:
-        """Drops every cached block that no running request uses; the next delta has `flushed` set."""
+        """Drops every cached block that no running request uses; the next delta is `flushed`."""
 
     def stats(self) -> EngineStats: ...
 
     def stop(self) -> None:
-        """Ends the engine's thread after the current step; requests still there are ended as cancelled."""
+        """Ends the engine's thread after the current step; requests still there are ended as
+        cancelled.
+        """

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 import structlog
 
 from cache_index.identity import ModelIdentity
+from kvroute.errors import ERROR_KEY, KvrouteError, Mismatch, Unsupported
 from kvroute.tokens import pack_tokens
-from kvroute.errors import ERROR_KEY, KvrouteError, Mismatch, Unavailable, Unsupported
 from kvroute.v1 import router_pb2, worker_pb2, worker_pb2_grpc
 from worker_svc.hub import Hub
 from worker_svc.session import RouterSession
@@ -23,10 +23,11 @@ SERVICE = "kvroute.v1.Worker"
 PROTOCOL_VERSION = 1
 _MAX_TOKENIZING = 64
 
-Context = grpc.aio.ServicerContext
+Context = Any
+"""A `grpc.aio.ServicerContext`; grpcio brings no types."""
 
 
-class WorkerEdge(worker_pb2_grpc.WorkerServicer):
+class WorkerEdge(worker_pb2_grpc.WorkerServicer):  # type: ignore[misc]  # generated, untyped
     """Handlers of `kvroute.v1.Worker`."""
 
     def __init__(
@@ -102,8 +103,7 @@ class WorkerEdge(worker_pb2_grpc.WorkerServicer):
             frame = await session.next_frame()
             if session.overrun:
                 self._log.error("router reads too slowly; session ended", router=session.router_id)
-                context.cancel()
-                return
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "router reads too slowly")
             await context.write(frame)
 
     def _hello_reply(self) -> worker_pb2.SessionResponse:
@@ -165,7 +165,9 @@ class WorkerEdge(worker_pb2_grpc.WorkerServicer):
 
 
 def token_ids(text: TextService, ask: worker_pb2.Tokenize) -> bytes:
-    """Ids of a completion prompt or a chat, little-endian uint32. Blocking; the text service's errors pass through."""
+    """Ids of a completion prompt or a chat, little-endian uint32. Blocking; the text service's
+    errors pass through.
+    """
     if ask.WhichOneof("input") == "text":
         return pack_tokens(text.encode(ask.text))
     chat = ask.chat
@@ -190,7 +192,7 @@ def _message(message: router_pb2.ChatMessage) -> dict[str, Any]:
     return found
 
 
-async def _abort(context: Context, error: KvrouteError) -> Any:
+async def _abort(context: Context, error: KvrouteError) -> NoReturn:
     trailing = ((ERROR_KEY, error.detail().SerializeToString()),)
     await context.abort(error.code, str(error), trailing)
-    raise Unavailable("abort always raises")
+    raise AssertionError("abort always raises")

@@ -1,4 +1,6 @@
-"""Between the engine's thread and the routers' sessions: who asked for what, and whose output this is."""
+"""Between the engine's thread and the routers' sessions: who asked for what, and whose output this
+is.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from worker_svc.session import RouterSession
 class Hub:
     """Numbers requests for the engine and brings each step's outputs to the right session.
 
-    `report` is the engine's sink and runs on its thread; everything else belongs to the event loop, which it enters once
-    per step, not once per token.
+    `report` is the engine's sink and runs on its thread; everything else belongs to the event loop,
+    which it enters once per step, not once per token.
     """
 
     def __init__(self, secret: bytes, on_delta: Callable[[CacheDelta], None]) -> None:
@@ -35,7 +37,9 @@ class Hub:
         self._idle.set()
 
     def attach(self, engine: EngineClient, identity: ModelIdentity) -> None:
-        """Before the first request: the engine is built with `report` as its sink, hence later than the hub."""
+        """Before the first request: the engine is built with `report` as its sink, hence later than
+        the hub.
+        """
         self._engine, self._identity = engine, identity
 
     @property
@@ -60,12 +64,16 @@ class Hub:
         self._loop.call_soon_threadsafe(self._deliver, report)
 
     def submit(self, session: RouterSession, submit: worker_pb2.Submit) -> None:
-        """Starts a request of a session. What is wrong with it comes back as the end of its stream."""
+        """Starts a request of a session. What is wrong with it comes back as its stream's end."""
         if self.draining:
-            self._refuse(session, submit, Unavailable("the worker is draining and takes no new requests"))
+            self._refuse(
+                session, submit, Unavailable("the worker is draining and takes no new requests")
+            )
             return
         if submit.adapter:
-            wrong = NotFound(f"adapter {submit.adapter!r} is not loaded", field="adapter", value=submit.adapter)
+            wrong = NotFound(
+                f"adapter {submit.adapter!r} is not loaded", field="adapter", value=submit.adapter
+            )
             self._refuse(session, submit, wrong)
             return
         request_id = next(self._ids)
@@ -85,7 +93,9 @@ class Hub:
             self.cancel(session, stream_id)
 
     async def flush_cache(self) -> None:
-        """Drops every cached block that no running request uses; returns once that has happened and is noted."""
+        """Drops every cached block that no running request uses; returns once that has happened and
+        is noted.
+        """
         done: asyncio.Future[None] = self._loop.create_future()
         self._flushes.append(done)
         self.engine.flush_cache()
@@ -116,6 +126,8 @@ class Hub:
             if session.streams.get(stream_id) == output.request_id:
                 session.push_chunk(chunk(stream_id, output))
 
-    def _refuse(self, session: RouterSession, submit: worker_pb2.Submit, error: KvrouteError) -> None:
+    def _refuse(
+        self, session: RouterSession, submit: worker_pb2.Submit, error: KvrouteError
+    ) -> None:
         finished = Finished("error", error=error)
         session.push_chunk(chunk(submit.stream_id, Output(0, finished=finished)))

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import secrets
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from cache_index.registration import Registration
 from kvroute.log import configure
 from kvroute.server import Health, bind, make_server, wait_for_signal, write_ready_file
 from kvroute.v1 import worker_pb2_grpc
-from worker_svc.base import CacheDelta
+from worker_svc.base import CacheDelta, Sink
 from worker_svc.build import LoadedWorker, build_engine
 from worker_svc.demo_model import DEMO_NAME, ensure_demo_model
 from worker_svc.edge import SERVICE, WorkerEdge
@@ -31,14 +31,42 @@ from worker_svc.settings import WorkerSettings
 
 _LOAD_EVERY_S = 0.25
 _US_PER_WAITING_TOKEN = 100
-"""Only whether it is zero matters: an idle worker may clear leaked bookings (ledger, idle beats)."""
+"""Only whether it is zero matters: an idle worker may clear leaked bookings (ledger, idle beats).
+"""
+
+
+Load = Callable[[WorkerSettings, Sink], LoadedWorker]
+
+
+def load_model(settings: WorkerSettings, sink: Sink) -> LoadedWorker:
+    """The real thing: torch and the model. Takes seconds; raises `StartError` in one line."""
+    options = EngineOptions(
+        blocks=settings.blocks,
+        block_size=settings.block_size,
+        max_batch_tokens=settings.max_batch_tokens,
+        max_running=settings.max_running,
+        max_queue=settings.max_queue,
+        evictor=settings.evictor,
+        seed=settings.seed,
+    )
+    return build_engine(
+        str(ensure_demo_model()) if settings.model == DEMO_NAME else settings.model,
+        options,
+        sink,
+        dtype=settings.dtype,
+        revision=settings.revision,
+        device=settings.device,
+        max_context=settings.max_context,
+        threads=settings.threads,
+    )
 
 
 class Worker:
     """The parts of one running worker, and the order in which they come up and go down."""
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    def __init__(self, settings: WorkerSettings, load: Load | None = None) -> None:
         self.settings = settings
+        self._load = load or load_model
         self.worker_id = settings.worker_id or f"w{secrets.token_hex(4)}"
         self._secret = settings.key_secret.encode()
         self._hub = Hub(self._secret, self._changed)
@@ -54,7 +82,7 @@ class Worker:
         health = Health(server, SERVICE)
         await health.set(False)
         address = bind(server, settings.listen)
-        loaded = await asyncio.to_thread(self._load)
+        loaded = await asyncio.to_thread(self._load, settings, self._hub.report)
         identity = self._identity(loaded)
         self._hub.attach(loaded.engine, identity)
         registration = self._registration = Registration(
@@ -96,7 +124,9 @@ class Worker:
             self._log.info("worker stopped")
 
     async def drain(self, grace_s: float) -> int:
-        """Takes no new requests, waits for the running ones, then leaves the fleet. Returns how many were unfinished."""
+        """Takes no new requests, waits for the running ones, then leaves the fleet. Returns how
+        many were unfinished.
+        """
         self._hub.draining = True
         if self._edge is not None:
             self._edge.announce_draining()
@@ -108,28 +138,6 @@ class Worker:
         unfinished = self._hub.open_requests
         await self._registration.withdraw()
         return unfinished
-
-    def _load(self) -> LoadedWorker:
-        settings = self.settings
-        options = EngineOptions(
-            blocks=settings.blocks,
-            block_size=settings.block_size,
-            max_batch_tokens=settings.max_batch_tokens,
-            max_running=settings.max_running,
-            max_queue=settings.max_queue,
-            evictor=settings.evictor,
-            seed=settings.seed,
-        )
-        return build_engine(
-            str(ensure_demo_model()) if settings.model == DEMO_NAME else settings.model,
-            options,
-            self._hub.report,
-            dtype=settings.dtype,
-            revision=settings.revision,
-            device=settings.device,
-            max_context=settings.max_context,
-            threads=settings.threads,
-        )
 
     def _identity(self, loaded: LoadedWorker) -> ModelIdentity:
         settings, facts = self.settings, loaded.facts

@@ -8,10 +8,11 @@ from kvroute.v1 import worker_pb2
 
 
 class RouterSession:
-    """Collects what the engine's steps produce for one router; one frame takes everything that waits.
+    """Collects what the engine's steps produce for one router; one frame takes everything that
+    waits.
 
-    A router that does not read costs bytes up to `max_bytes`; past that `overrun` is set and the session ends, so a dead
-    router never stalls a step. All methods are for the event loop.
+    A router that does not read costs bytes up to `max_bytes`; past that `overrun` is set and the
+    session ends, so a dead router never stalls a step. All methods are for the event loop.
     """
 
     def __init__(self, router_id: str, max_bytes: int) -> None:

@@ -9,9 +9,11 @@ DECAY_S = 2.0
 
 
 class ArrivalCounter:
-    """Exponentially decayed arrivals per key (time constant `decay_s`), the least recently asked forgotten first.
+    """Exponentially decayed arrivals per key (time constant `decay_s`), the least recently asked
+    forgotten first.
 
-    Bounded by `capacity` keys. A router counts only what it sees itself: multiply by the number of live routers.
+    Bounded by `capacity` keys. A router counts only what it sees itself: multiply by the number of
+    live routers.
     """
 
     def __init__(self, capacity: int = 65536, decay_s: float = DECAY_S) -> None:

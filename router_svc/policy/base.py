@@ -1,7 +1,7 @@
 """What a routing policy is given, what it answers, and what it may not do.
 
-A policy is pure: no I/O, no clock, no global randomness; it reads only what a real router knows, so the simulator runs the
-very same classes. This package imports nothing but the standard library.
+A policy is pure: no I/O, no clock, no global randomness; it reads only what a real router knows, so
+the simulator runs the very same classes. This package imports nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Protocol
 class Costs:
     """Learned cost of one worker's time (`docs/algorithms.md`).
 
-    Prefill of `hit + miss = L` tokens takes `base_ms + (hit_ms * hit + miss_ms * miss) / 1000` plus attention,
-    `attention * miss_ms / 1000 * miss * (L - miss / 2)` ms; a decode step of n requests `step_base_ms + step_ms * n` ms.
+    Prefill of `hit + miss = L` tokens takes `base_ms + (hit_ms * hit + miss_ms * miss) / 1000` plus
+    attention, `attention * miss_ms / 1000 * miss * (L - miss / 2)` ms; a decode step of n requests
+    `step_base_ms + step_ms * n` ms.
     """
 
     base_ms: float = 2.0
@@ -30,7 +31,9 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One worker that could take the request. `hit`: prompt tokens cached there, at most prompt - 1."""
+    """One worker that could take the request. `hit`: prompt tokens cached there, at most prompt -
+    1.
+    """
 
     worker_id: str
     slot: int
@@ -43,7 +46,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a policy may know of a request. `reuse`: decayed arrivals of its deepest cached block (n in LBGR+)."""
+    """What a policy may know of a request. `reuse`: decayed arrivals of its deepest cached block (n
+    in LBGR+).
+    """
 
     prompt_tokens: int
     max_tokens: int = 16
@@ -61,7 +66,9 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """One candidate as the policy sees it; times in ms, hit and miss in tokens. The lowest `cost` wins."""
+    """One candidate as the policy sees it; times in ms, hit and miss in tokens. The lowest `cost`
+    wins.
+    """
 
     candidate: Candidate
     miss: int
@@ -75,8 +82,8 @@ class Price:
 class Decision:
     """The choice, and why.
 
-    `shortlist` is what the ledger may choose among, atomically and with fresher queues than the policy had; a policy that
-    wants its own choice confirmed gives a shortlist of that one.
+    `shortlist` is what the ledger may choose among, atomically and with fresher queues than the
+    policy had; a policy that wants its own choice confirmed gives a shortlist of that one.
     """
 
     chosen: Price
@@ -93,5 +100,5 @@ class Policy(Protocol):
     def name(self) -> str: ...
 
     def choose(self, request: Request, fleet: Fleet, rng: Random) -> Decision:
-        """O(candidates). Ties are broken with `rng`; same calls and same generator, same decisions."""
+        """O(candidates). Ties are broken with `rng`: same calls, same generator, same decisions."""
         ...

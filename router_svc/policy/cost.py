@@ -1,13 +1,15 @@
-"""The LBGR+ cost of sending a request to a worker: the Python twin of `cost` and `pick` in `cache_index/lua/ledger.lua`.
+"""The LBGR+ cost of sending a request to a worker: the Python twin of `cost` and `pick` in
+`cache_index/lua/ledger.lua`.
 
     E_i   = Q_i + (1 + kappa * w_i) * c_i + D_i
-    c_i   = max(0.5, base + (a_hit * h + a_miss * m) / 1000) + attention * a_miss / 1000 * m * (L - m / 2)   prefill, ms
-    D_i   = 0.5 * (O - 1) * (t0 + s * (2 n_i + 1))                                     decode, to itself and to others, ms
-    kappa = min(16, 3 + 10 * min_j Q_j / 1 s)                                          what a miss costs everybody else
-    w_i   = ((H - h_i) / max(1, n) + (L - H)) / m_i, 1 if m_i = 0                       hot-prefix discount
+    c_i   = max(0.5, base + (a_hit * h + a_miss * m) / 1000) + attention * a_miss / 1000 * m * (L -
+    m / 2)   prefill, ms D_i   = 0.5 * (O - 1) * (t0 + s * (2 n_i + 1))
+    decode, to itself and to others, ms kappa = min(16, 3 + 10 * min_j Q_j / 1 s) what a miss costs
+    everybody else w_i   = ((H - h_i) / max(1, n) + (L - H)) / m_i, 1 if m_i = 0 hot-prefix discount
 
-with L prompt tokens, h_i hit, m_i = L - h_i miss, H = max h_i, n arrivals of the deepest cached block, O expected output,
-n_i outstanding requests. A token that others hold and this worker misses is an investment repaid by n re-uses, hence w.
+with L prompt tokens, h_i hit, m_i = L - h_i miss, H = max h_i, n arrivals of the deepest cached
+block, O expected output, n_i outstanding requests. A token that others hold and this worker misses
+is an investment repaid by n re-uses, hence w.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Policies that look at nothing: yardsticks, and a way to spread load where caches do not matter."""
+"""Policies that look at nothing: yardsticks, and a way to spread load without caches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from router_svc.policy.shortlist import SIZE
 
 
 def _confirmed(request: Request, fleet: Fleet, candidate: Candidate, reason: str) -> Decision:
-    """A decision for `candidate` alone; a few others are priced beside it, so that explain records can compare."""
+    """A decision for `candidate` alone; a few others are priced beside it, so that explain records
+    can compare.
+    """
     beside = [other for other in fleet.candidates if other is not candidate][: SIZE - 1]
     kappa, prices = priced(request, fleet, (candidate, *beside))
     return Decision(prices[0], prices, prices[:1], reason, kappa)

@@ -1,4 +1,6 @@
-"""LBGR+: the lowest predicted cost wins (`cost.py` has the formula; arXiv 2601.18999 section 4 the idea)."""
+"""LBGR+: the lowest predicted cost wins (`cost.py` has the formula; arXiv 2601.18999 section 4 the
+idea).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ TIE_MS = 1e-6
 
 
 class LbgrPlus:
-    """Prices a shortlist and lets the ledger choose among it, so that routers never herd on an old queue."""
+    """Prices a shortlist and lets the ledger choose among it, so that routers never herd on an old
+    queue.
+    """
 
     name = "lbgr_plus"
 
@@ -23,7 +27,11 @@ class LbgrPlus:
         chosen = ties[0] if len(ties) == 1 else rng.choice(ties)
         best = max(prices, key=lambda price: price.candidate.hit)
         if chosen.candidate.hit == best.candidate.hit:
-            reason = "longest prefix hit at the lowest cost" if best.candidate.hit else "no hit anywhere; least loaded"
+            reason = (
+                "longest prefix hit at the lowest cost"
+                if best.candidate.hit
+                else "no hit anywhere; least loaded"
+            )
         else:
             reason = f"{best.candidate.worker_id} holds more of the prefix, but costs more"
         return Decision(chosen, prices, prices, reason, kappa)

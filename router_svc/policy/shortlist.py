@@ -1,4 +1,6 @@
-"""The few candidates worth pricing: a decision costs the same in a fleet of 10 and of 1,000 workers."""
+"""The few candidates worth pricing: a decision costs the same in a fleet of 10 and of 1,000
+workers.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ SIZE = 8
 
 
 def shortlist(candidates: Sequence[Candidate], rng: Random, size: int = SIZE) -> list[Candidate]:
-    """Half of the places for the longest hits, the rest for the shortest queues; ties at random. O(candidates)."""
+    """Half of the places for the longest hits, the rest for the shortest queues; ties at random.
+    O(candidates).
+    """
     if len(candidates) <= size:
         return list(candidates)
     order = [rng.random() for _ in candidates]

@@ -77,7 +77,9 @@ async def empty_caches(client: Client) -> None:
                 ) from None
     try:
         async with asyncio.timeout(FLUSH_TIMEOUT_S):
-            while not _empty(await client.cluster_state()):
+            while True:
+                if _empty(await client.cluster_state()):
+                    return
                 await asyncio.sleep(POLL_S)
     except TimeoutError:
         raise StartError(

@@ -33,7 +33,7 @@ class PolicySummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All runs; the miss and hit medians are over all policies, since routing does not alter them."""
+    """All runs. Miss and hit medians are over all policies: routing does not alter a single one."""
 
     policies: tuple[PolicySummary, ...]
     requests: int

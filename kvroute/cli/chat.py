@@ -107,10 +107,10 @@ async def _answer(
     client: Client, conversation: Conversation, sampling: Mapping[str, Any], answer: list[str]
 ) -> Generation:
     """Streams one answer to the screen and, part by part, into `answer`."""
-    generation = client.generate(messages=conversation.messages, **sampling)
-    async for chunk in generation:
-        answer.append(chunk.text)
-        click.echo(chunk.text, nl=False)
+    async with client.generate(messages=conversation.messages, **sampling) as generation:
+        async for chunk in generation:
+            answer.append(chunk.text)
+            click.echo(chunk.text, nl=False)
     usage = generation.usage
     if usage is not None:
         click.secho(

@@ -90,9 +90,8 @@ async def run(
 
 async def stream(client: Client, request: Mapping[str, Any]) -> Generation:
     """Prints the text as it comes; returns the generation, which has ended."""
-    generation = client.generate(**request)
-    async for chunk in generation:
-        if chunk.text:
+    async with client.generate(**request) as generation:
+        async for chunk in generation:
             click.echo(chunk.text, nl=False)
     return generation
 
@@ -101,14 +100,12 @@ async def collect(client: Client, request: Mapping[str, Any]) -> dict[str, objec
     """The whole answer as plain values."""
     from google.protobuf.json_format import MessageToDict
 
-    generation = client.generate(**request)
     parts: list[str] = []
     ids: list[int] = []
-    finish_reason: str | None = None
-    async for chunk in generation:
-        parts.append(chunk.text)
-        ids.extend(chunk.token_ids)
-        finish_reason = chunk.finish_reason or finish_reason
+    async with client.generate(**request) as generation:
+        async for chunk in generation:
+            parts.append(chunk.text)
+            ids.extend(chunk.token_ids)
 
     def plain(message: Any) -> dict[str, object] | None:
         if message is None:
@@ -119,10 +116,10 @@ async def collect(client: Client, request: Mapping[str, Any]) -> dict[str, objec
         return shown
 
     return {
-        "request_id": generation.request_id,
+        "request_id": await generation.request_id(),
         "text": "".join(parts),
         "token_ids": ids,
-        "finish_reason": finish_reason,
+        "finish_reason": generation.finish_reason,
         "usage": plain(generation.usage),
         "explain": plain(generation.explain),
     }

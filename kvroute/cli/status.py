@@ -15,6 +15,8 @@ from kvroute.cli.options import click_options, from_options
 if TYPE_CHECKING:
     from kvroute.v1.router_pb2 import ClusterStateResponse
 
+WIDTH = 120
+
 
 @click.command("status")
 @click_options(ClientSettings, "client")
@@ -37,7 +39,9 @@ def command(config: Path | None, as_json: bool, **flags: object) -> None:
 
     from kvroute.cli.table import cluster_table
 
-    Console().print(cluster_table(state))
+    console = Console()
+    # Without a terminal the width is a guess, and too small a one cuts names off.
+    console.print(cluster_table(state), width=None if console.is_terminal else WIDTH)
 
 
 async def fetch(address: str) -> ClusterStateResponse:

@@ -30,8 +30,8 @@ def _model_table(
         style="not bold dim",
     )
     table = Table(title=title, title_justify="left", expand=False)
-    table.add_column("worker", style="bold")
-    table.add_column("address")
+    table.add_column("worker", style="bold", no_wrap=True)
+    table.add_column("address", no_wrap=True)
     table.add_column("link")
     table.add_column("cached blocks", justify="right")
     table.add_column("", no_wrap=True)

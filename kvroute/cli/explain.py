@@ -13,7 +13,7 @@ def explain_table(explain: router_pb2.Explain | None) -> RenderableType:
     """The candidates with their costs, the chosen one marked, and what came of it. Pure."""
     if explain is None:
         return Text("the router sent no explanation", style="yellow")
-    table = Table(title=Text(summary(explain)), title_justify="left")
+    table = Table()
     for name in ("worker", "hit", "miss", "queue ms", "prefill ms", "decode ms", "cost"):
         table.add_column(name, justify="left" if name == "worker" else "right")
     for one in sorted(explain.candidates, key=lambda one: one.cost):
@@ -27,7 +27,7 @@ def explain_table(explain: router_pb2.Explain | None) -> RenderableType:
             style="bold" if chosen else "dim",
         )
     lines = [Text("decided without Redis", style="yellow")] if explain.degraded else []
-    return Group(table, *lines)
+    return Group(Text(summary(explain)), table, *lines)
 
 
 def summary(explain: router_pb2.Explain) -> str:

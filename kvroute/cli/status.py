@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,9 +40,9 @@ def command(config: Path | None, as_json: bool, **flags: object) -> None:
 
     from kvroute.cli.table import cluster_table
 
-    console = Console()
     # Without a terminal the width is a guess, and too small a one cuts names off.
-    console.print(cluster_table(state), width=None if console.is_terminal else WIDTH)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console.print(cluster_table(state))
 
 
 async def fetch(address: str) -> ClusterStateResponse:

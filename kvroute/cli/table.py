@@ -29,13 +29,13 @@ def _model_table(
         f"  (router {state.router_id} of {model.routers}, policy {model.default_policy})",
         style="not bold dim",
     )
-    table = Table(title=title, title_justify="left", expand=False)
+    table = Table()
     table.add_column("worker", style="bold", no_wrap=True)
     table.add_column("address", no_wrap=True)
     table.add_column("link")
-    table.add_column("cached blocks", justify="right")
+    table.add_column("blocks", justify="right")
     table.add_column("", no_wrap=True)
-    table.add_column("requests", justify="right")
+    table.add_column("active", justify="right")
     table.add_column("queue ms", justify="right")
     table.add_column("miss ms/1k", justify="right")
     table.add_column("step ms", justify="right")
@@ -53,7 +53,7 @@ def _model_table(
             f"{step:.0f}" if step else "-",
         )
     warnings = model_warnings(model)
-    return Group(table, *(Text(line, style="yellow") for line in warnings))
+    return Group(title, table, *(Text(line, style="yellow") for line in warnings))
 
 
 def link_text(worker: router_pb2.WorkerState) -> Text:

@@ -41,6 +41,8 @@ class RemoteStream:
 
     def feed(self, chunk: worker_pb2.Chunk) -> None:
         """Takes one chunk. Never blocks; calls `on_first` at the first bytes for the client."""
+        if self._failure is not None:
+            return
         if chunk.HasField("admission"):
             self.admission = chunk.admission
         if chunk.response:

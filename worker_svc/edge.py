@@ -135,6 +135,10 @@ class WorkerEdge(worker_pb2_grpc.WorkerServicer):  # type: ignore[misc]  # gener
                 result.token_ids = await asyncio.to_thread(token_ids, self._text, ask)
         except KvrouteError as error:
             result.code, result.message = error.code.value[0], str(error)
+        except Exception as error:  # A tokenizer's own fault must not leave the router waiting.
+            self._log.exception("tokenizer failed", router=session.router_id)
+            result.code = KvrouteError.code.value[0]
+            result.message = f"the tokenizer failed: {type(error).__name__}"
         session.push_tokenized(result)
 
     async def Drain(  # noqa: N802

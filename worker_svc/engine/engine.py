@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -14,6 +15,8 @@ from worker_svc.engine.base import Runner
 from worker_svc.engine.core import EngineCore
 from worker_svc.engine.options import EngineOptions
 from worker_svc.text.tokenizer import TextService
+
+_SWITCH_S = 0.0005
 
 _log = structlog.get_logger(__name__)
 
@@ -40,6 +43,9 @@ class Engine:
 
     def start(self) -> None:
         """Starts the thread. Requests submitted before wait."""
+        # Python's default of 5 ms makes the event loop beside this thread wait as long (measured:
+        # p99 3.9 ms, 0.7 ms so).
+        sys.setswitchinterval(_SWITCH_S)
         self._thread.start()
 
     def submit(self, request: EngineRequest) -> None:

@@ -19,6 +19,7 @@ from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
+from cache_index import tasks
 from cache_index.breaker import Breaker
 from cache_index.functions import Call
 from kvroute.errors import Unavailable
@@ -97,10 +98,7 @@ class OrderedConnection:
     async def close(self) -> None:
         self._closed = True
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await tasks.end(task)
         await self._drop()
 
     # -- the writer

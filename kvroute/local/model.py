@@ -29,7 +29,9 @@ def prepare_model(model: str, console: Console) -> str:
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("demo model", total=1.0)
 
-        def report(step: str, fraction: float) -> None:
-            progress.update(task, description=f"demo model: {step}", completed=fraction)
+        def report(step: str, done: int, total: int) -> None:
+            progress.update(
+                task, description=f"demo model: {step}", completed=done, total=max(1, total)
+            )
 
         return str(ensure_demo_model(report))

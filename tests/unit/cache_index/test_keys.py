@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from cache_index.base import BlockKey
-from cache_index.keys import KeySpace, check_vector, index_keys, pack_tokens, unpack_tokens
+from cache_index.keys import KeySpace, check_vector, index_keys
+from kvroute.tokens import pack_tokens, unpack_tokens
 
 SPACE = KeySpace(model_id="m", revision="r1", dtype="float32", block_size=4, secret=b"s")
 GOLDEN = [

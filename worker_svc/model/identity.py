@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from worker_svc.model.loader import Loaded
-from worker_svc.model.runner import ModelRunner
-from worker_svc.text.tokenizer import TextService
+if TYPE_CHECKING:
+    # Torch and transformers take seconds to import; the facts alone need neither.
+    from worker_svc.model.loader import Loaded
+    from worker_svc.model.runner import ModelRunner
+    from worker_svc.text.tokenizer import TextService
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ async def test_an_empty_valkey_heals_while_requests_go_on(tmp_path: Path) -> Non
 
 
 async def outcome(client: Client) -> str:
-    """One request while Redis is away or empty: right, or a clear UNAVAILABLE; anything else fails."""
+    """One request while Redis is away: right, or a clear UNAVAILABLE; anything else fails."""
     try:
         await ask(client, PROMPT)
     except Unavailable as error:

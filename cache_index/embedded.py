@@ -18,8 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
-from redis.exceptions import RedisError
-
+from cache_index.commands import FAILURES, close
 from cache_index.redis_url import client_from_url
 from kvroute.errors import StartError
 
@@ -138,14 +137,14 @@ class EmbeddedServer:
         try:
             async with asyncio.timeout(START_S):
                 while self._process.returncode is None:
-                    with contextlib.suppress(RedisError, OSError):
+                    with contextlib.suppress(*FAILURES):
                         await client.ping()
                         return
                     await asyncio.sleep(0.005)
         except TimeoutError:
             pass
         finally:
-            await client.aclose()
+            await close(client)
         reason = _last_line(log)
         await self.stop()
         raise StartError(f"{binary} did not start: {reason or 'no reason given'}")

@@ -88,8 +88,15 @@ class EmbeddedServer:
     """
 
     def __init__(
-        self, directory: Path | None = None, port: int = 0, *, options: tuple[str, ...] = ()
+        self,
+        directory: Path | None = None,
+        port: int = 0,
+        *,
+        options: tuple[str, ...] = (),
+        binary: Path | None = None,
     ) -> None:
+        """`options` of the server come last and win; `binary`: this server instead of any found."""
+        self._binary = binary
         self._given = directory
         self._port = port
         self._options = options
@@ -107,7 +114,7 @@ class EmbeddedServer:
 
     async def start(self) -> None:
         """Returns when the server answers. Raises StartError."""
-        binary = find_server()
+        binary = self._binary or find_server()
         if self._given is None and self._made is None:
             self._made = Path(tempfile.mkdtemp(prefix="kvroute-"))  # mode 0700
             self.directory = self._made

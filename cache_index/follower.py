@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from cache_index import functions, tasks
-from cache_index.audit import Audit
+from cache_index.audit import Audit, Side, WorkerComparison
 from cache_index.base import WorkerId
 from cache_index.commands import (
     FAILURES,
@@ -115,7 +115,31 @@ class Follower:
             self._tell()
 
     def check(self) -> None:
+        """Raises AssertionError if an invariant is broken. Scans the view."""
         self._replica.check()
+
+    async def compare(self) -> list[WorkerComparison]:
+        """This view beside what the workers published last, worker by worker; for `kvroute audit`.
+
+        A worker in motion may differ by the events under way: ask again. Raises what redis-py
+        raises.
+        """
+        standing = await self._snapshots.standing()
+        marks = await self._snapshots.marks(self.workers.keys() | standing.registry.keys())
+        return [
+            WorkerComparison(
+                worker=worker,
+                ours=self._side(worker),
+                published=Side(mark.epoch, mark.seq, mark.count, mark.digest) if mark else None,
+            )
+            for worker, mark in sorted(marks.items())
+        ]
+
+    def _side(self, worker: WorkerId) -> Side | None:
+        known = self.workers.get(worker)
+        if known is None:
+            return None
+        return Side(known.epoch, known.seq, self.view.count(worker), self.view.digest(worker))
 
     # -- the task
 

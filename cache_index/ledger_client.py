@@ -235,6 +235,15 @@ class LedgerClient:
         if not future.cancelled():
             future.exception()  # Mark it as seen: the waiters have it too.
 
+    async def reset_weights(self) -> int:
+        """Forgets all that was learned of this model's workers, for all routers; how many rows that
+        were. Raises what redis-py raises.
+        """
+        names = self._names
+        keys = (names.rows, names.weights, names.covariances)
+        self._peeked_at = float("-inf")
+        return int(await functions.call(self._client, Call("reset", keys)))
+
     def local_state(self) -> LedgerState:
         """Rows and weights as last peeked, with the load of this router's own bookings only."""
         mine = {(entry.slot, entry.gen): entry for entry in self._session.sums()}

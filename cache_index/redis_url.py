@@ -151,9 +151,11 @@ async def check_server(client: RedisClient, url: str) -> None:
     shown = masked(url)
     try:
         reply = await execute(client, "INFO", "server")
-    except (AuthenticationError, NoPermissionError) as error:
-        raise StartError(f"Redis at {shown} refuses this user: {error}; check the URL") from error
     except FAILURES as error:
+        if _is_refusal(error):
+            raise StartError(
+                f"Redis at {shown} refuses this user: {error}; check the URL"
+            ) from error
         raise StartError(
             f"Redis at {shown} does not answer ({error}); start it, or give another --redis-url"
         ) from error
@@ -162,6 +164,16 @@ async def check_server(client: RedisClient, url: str) -> None:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if "valkey_version" not in info and numbers < MINIMUM:
         raise StartError(f"Redis at {shown} is version {version}; 7.0 or newer is needed")
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """redis-py may wrap a refused login into a plain connection error."""
+    text = str(error).lower()
+    return (
+        isinstance(error, AuthenticationError | NoPermissionError)
+        or "username-password" in text
+        or "authentication required" in text
+    )
 
 
 def _fields(reply: Any) -> dict[str, str]:

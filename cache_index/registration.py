@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Protocol
 
 import structlog
+from redis.exceptions import NoPermissionError
 
 from cache_index import functions, tasks
 from cache_index.base import BlockKey, Epoch, WorkerId
@@ -25,7 +26,7 @@ from cache_index.index_calls import IndexCalls
 from cache_index.keys import index_keys
 from cache_index.names import MODELS, Names
 from cache_index.publisher import Publisher
-from cache_index.redis_url import check_server, client_from_url
+from cache_index.redis_url import check_server, client_from_url, masked
 from kvroute.errors import Mismatch, StartError
 
 FULL_BATCH = 256
@@ -144,6 +145,10 @@ class Registration:
             try:
                 await check_server(self._client, self._url)
                 await self._register()
+            except NoPermissionError as error:
+                raise StartError(
+                    f"Redis at {masked(self._url)} denies a right: {error}; see the ACL rules"
+                ) from error
             except (*FAILURES, StartError) as error:
                 if isinstance(error, StartError) and not _is_away(error):
                     raise

@@ -409,6 +409,37 @@ async def row_epoch(client: RedisClient) -> int:
     return int(struct.unpack_from("<d", rows)[0])
 
 
+async def test_comparison_shows_each_side(follow: FollowerFactory, join: WorkerFactory) -> None:
+    follower, a = await follow(), await join("a")
+    a.note(stored(1, 2))
+    await eventually(lambda: agrees(follower, a))
+    found = await follower.compare()
+    assert [(one.worker, one.equal) for one in found] == [(A, True)]
+    assert found[0].ours is not None
+    assert (found[0].ours.blocks, found[0].ours.digest) == (2, 3)
+    await tasks.end(follower._task)
+    follower.drop(A)
+    assert not (await follower.compare())[0].equal
+
+
+async def test_two_versions_of_the_libraries_live_side_by_side(
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
+) -> None:
+    a = await join("a")
+    for source in functions.sources():
+        await execute(client, "FUNCTION LOAD", source.replace("kvroute_v1_", "kvroute_v2_"))
+    follower = await follow()
+    a.note(stored(1))
+    await eventually(lambda: agrees(follower, a))
+    names = NAMES
+    keys = (names.queues, names.rows, names.weights, names.sessions)
+    one = await execute(client, "FCALL", "kvroute_v1_peek", 4, *keys)
+    two = await execute(client, "FCALL", "kvroute_v2_peek", 4, *keys)
+    assert one == two
+    await execute(client, "FUNCTION DELETE", "kvroute_v2_index")
+    await execute(client, "FUNCTION DELETE", "kvroute_v2_ledger")
+
+
 async def test_models_are_discovered(join: WorkerFactory, client: RedisClient) -> None:
     await join("a")
     assert await discover_models(client) == {MODEL: NAMES.tag}

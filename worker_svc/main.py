@@ -9,7 +9,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
@@ -25,10 +25,8 @@ from worker_svc.base import CacheDelta, Sink
 from worker_svc.edge import SERVICE, WorkerEdge
 from worker_svc.engine.options import EngineOptions
 from worker_svc.hub import Hub
+from worker_svc.loaded import LoadedWorker
 from worker_svc.settings import WorkerSettings
-
-if TYPE_CHECKING:
-    from worker_svc.build import LoadedWorker
 
 _LOAD_EVERY_S = 0.25
 _US_PER_WAITING_TOKEN = 100
@@ -36,7 +34,7 @@ _US_PER_WAITING_TOKEN = 100
 """
 
 
-Load = Callable[[WorkerSettings, Sink], "LoadedWorker"]
+Load = Callable[[WorkerSettings, Sink], LoadedWorker]
 
 
 def load_model(settings: WorkerSettings, sink: Sink) -> LoadedWorker:

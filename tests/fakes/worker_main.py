@@ -8,34 +8,25 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from kvroute.log import configure
 from kvroute.server import wait_for_signal
 from tests.fakes.engine import VOCAB, FakeEngine, FakeText
 from worker_svc.base import Sink
+from worker_svc.loaded import LoadedWorker, ModelFacts
 from worker_svc.main import Worker
-from worker_svc.model.identity import ModelFacts
 from worker_svc.settings import WorkerSettings
+from worker_svc.text.tokenizer import TextService
 
 MAX_CONTEXT = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class FakeLoaded:
-    """Stands for `worker_svc.build.LoadedWorker`, whose import costs seconds of torch."""
-
-    engine: FakeEngine
-    text: FakeText
-    facts: ModelFacts
 
 
 def load_fake(fake: dict[str, Any]) -> Any:
     """A `worker_svc.main.Load` that builds a fake engine."""
 
-    def load(settings: WorkerSettings, sink: Sink) -> FakeLoaded:
+    def load(settings: WorkerSettings, sink: Sink) -> LoadedWorker:
         engine = FakeEngine(sink, blocks=settings.blocks, **fake)
         facts = ModelFacts(
             dtype="float32",
@@ -48,7 +39,7 @@ def load_fake(fake: dict[str, Any]) -> Any:
             parameters=0,
             kv_bytes_per_token=0,
         )
-        return FakeLoaded(engine, FakeText(), facts)
+        return LoadedWorker(engine, cast(TextService, FakeText()), facts)
 
     return load
 

@@ -146,6 +146,7 @@ def measure_row(workers: int, blocks: int, seed: int) -> dict[str, Any]:
     del copies
     resident = _resident() - before
     gc.enable()
+    gc.unfreeze()
     for prompt in workload.lookups[:100]:
         assert view.match(prompt) == walk(view, prompt)
     return {
@@ -163,7 +164,7 @@ def _copy(keys: Sequence[IndexKey]) -> tuple[IndexKey, ...]:
     return struct.unpack(f"<{len(keys)}Q", struct.pack(f"<{len(keys)}Q", *keys))
 
 
-async def measure_bootstrap(redis_url: str, blocks: int = 100_000) -> float:
+async def measure_bootstrap(redis_url: str, blocks: int) -> float:
     """Seconds from the start of a router to a complete view of one worker with `blocks` blocks."""
     identity = ModelIdentity(served_name="bench-bootstrap", key_scheme=SCHEME)
     worker = WorkerDescription(WorkerId("w"), "nowhere:1", identity, blocks)
@@ -193,9 +194,9 @@ class _Stored:
     flushed: bool = False
 
 
-async def _bootstrap_embedded() -> float:
+async def _bootstrap_embedded(blocks: int) -> float:
     async with EmbeddedServer() as server:
-        return await measure_bootstrap(server.url)
+        return await measure_bootstrap(server.url, blocks)
 
 
 def bench_index(
@@ -204,6 +205,7 @@ def bench_index(
     seed: int = 7,
     *,
     redis_url: str = "",
+    bootstrap_blocks: int = 100_000,
 ) -> dict[str, Any]:
     """All rows and the bootstrap (against `redis_url`, or a server of its own)."""
     rows = []
@@ -211,7 +213,11 @@ def bench_index(
         for count in workers:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
                 rows.append(pool.submit(measure_row, count, size, seed).result())
-    bootstrap = asyncio.run(measure_bootstrap(redis_url) if redis_url else _bootstrap_embedded())
+    bootstrap = asyncio.run(
+        measure_bootstrap(redis_url, bootstrap_blocks)
+        if redis_url
+        else _bootstrap_embedded(bootstrap_blocks)
+    )
     config = {"workers": list(workers), "blocks": list(blocks), "prompt_blocks": SHARED + OWN}
     return common("index", config, seed) | {
         "rows": rows,

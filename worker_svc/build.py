@@ -11,8 +11,7 @@ from worker_svc.engine.engine import Engine
 from worker_svc.engine.options import EngineOptions
 from worker_svc.model.identity import ModelFacts, facts_of
 from worker_svc.model.loader import load
-from worker_svc.model.runner import ModelRunner
-from worker_svc.model.self_check import check_tokens, reference_logits, self_check
+from worker_svc.model.prepare import prepare
 from worker_svc.text.tokenizer import TextService
 
 
@@ -53,9 +52,6 @@ def build_engine(
         trust_remote_code=trust_remote_code,
     )
     text = TextService(loaded.tokenizer)
-    ids = check_tokens(loaded.model)
-    expected = reference_logits(loaded.model, ids)
-    runner = ModelRunner(loaded.model, max_context)
-    self_check(loaded.model, runner, ids, expected)
+    runner, _ = prepare(loaded.model, max_context)
     facts = facts_of(loaded, runner, text)
     return LoadedWorker(Engine(runner, text, options, sink), text, facts)

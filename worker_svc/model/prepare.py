@@ -14,7 +14,9 @@ from worker_svc.model.self_check import check_tokens, reference_logits, self_che
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a model can be served; `reason` says why not. `error` is the self-check's relative error."""
+    """Whether a model can be served; `reason` says why not. `error` is the self-check's
+    relative error.
+    """
 
     architecture: str
     supported: bool
@@ -23,7 +25,9 @@ class Verdict:
 
 
 def prepare(model: Any, max_context: int = 0) -> tuple[ModelRunner, float]:
-    """The checked runner and the self-check's relative error. Raises `Unsupported`. Changes the model's attention."""
+    """The checked runner and the self-check's relative error. Raises `Unsupported`. Changes the
+    model's attention.
+    """
     try:
         ids = check_tokens(model)
         expected = reference_logits(model, ids)
@@ -47,5 +51,7 @@ def judge(model: Any) -> Verdict:
 
 
 def check_model(name: str, *, dtype: str = "auto", trust_remote_code: bool = False) -> Verdict:
-    """Loads a directory or hub name and judges it: what `kvroute models check` shows. Raises `StartError`."""
+    """Loads a directory or hub name and judges it: what `kvroute models check` shows. Raises
+    `StartError`.
+    """
     return judge(load(name, dtype=dtype, trust_remote_code=trust_remote_code).model)

@@ -1,4 +1,6 @@
-"""Architectures that would be silently wrong, or cannot work, are refused at load with the reason."""
+"""Architectures that would be silently wrong, or cannot work, are refused at load with the
+reason.
+"""
 
 from __future__ import annotations
 

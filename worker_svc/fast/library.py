@@ -1,6 +1,7 @@
-"""Builds the native kernels with the machine's compiler, once, and opens them; None where that is not possible.
+"""Builds the native kernels with the machine's compiler, once, and opens them, where possible.
 
-Nothing depends on it: without a compiler (or on a CPU without AVX2 and FMA) torch's own packed linears are used instead.
+Nothing depends on it: without a compiler (or on a CPU without AVX2 and FMA) torch's own packed
+linears are used instead.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class DecodeArguments(ctypes.Structure):
 
 
 def open_library(cache: Path) -> Any | None:
-    """The kernels, built into `cache` if need be; None when this machine cannot have them. Takes seconds the first time.
+    """The kernels, built into `cache` if need be (seconds); None when this machine cannot have
+    them.
 
     torch must be imported before, so that both use one OpenMP.
     """

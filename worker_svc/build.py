@@ -10,8 +10,7 @@ from worker_svc.engine.options import EngineOptions
 from worker_svc.loaded import LoadedWorker
 from worker_svc.model.identity import facts_of
 from worker_svc.model.loader import load
-from worker_svc.model.runner import ModelRunner
-from worker_svc.model.self_check import check_tokens, reference_logits, self_check
+from worker_svc.model.prepare import prepare
 from worker_svc.text.tokenizer import TextService
 
 
@@ -30,9 +29,8 @@ def build_engine(
     """Loads a model directory or hub name and checks that it is served exactly.
 
     `dtype` "auto": float32 on CPU, the checkpoint's own elsewhere. `max_context` 0: what the
-    model's config says. `device` "auto": CUDA where there
-    is one. `threads` 0: torch's default. Takes seconds to minutes. Raises `StartError`
-    with one line, or `Unsupported` when the architecture cannot be served.
+    model's config says. `device` "auto": CUDA where there is one. `threads` 0: torch's default.
+    Takes seconds to minutes. Raises `StartError` with one line, or `Unsupported` when the architecture cannot be served.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -46,9 +44,6 @@ def build_engine(
         trust_remote_code=trust_remote_code,
     )
     text = TextService(loaded.tokenizer)
-    ids = check_tokens(loaded.model)
-    expected = reference_logits(loaded.model, ids)
-    runner = ModelRunner(loaded.model, max_context)
-    self_check(loaded.model, runner, ids, expected)
+    runner, _ = prepare(loaded.model, max_context)
     facts = facts_of(loaded, runner, text)
     return LoadedWorker(Engine(runner, text, options, sink), text, facts)

@@ -8,6 +8,7 @@ Nothing is sent twice.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -111,9 +112,13 @@ class Pipeline:
             )
         self.in_flight += 1
         try:
-            job = await self._prepare(request, record, timeout_s)
-            job.reuse = self._count_arrival(job)
-            await self._serve(job, write)
+            async with asyncio.timeout(timeout_s):
+                job = await self._prepare(request, record, timeout_s)
+                job.reuse = self._count_arrival(job)
+                await self._serve(job, write)
+        except TimeoutError:
+            where = f" on worker {record.worker_id}" if record.worker_id else ""
+            raise Expired(f"the request's deadline of {timeout_s:g} s passed{where}") from None
         finally:
             self.in_flight -= 1
             self.ring.keep(record)
@@ -182,7 +187,7 @@ class Pipeline:
                 return
             except (Unavailable, Overloaded) as error:
                 # Only what another worker may do better is tried again: a lost or a full worker.
-                if attempt + 1 == self._settings.attempts or time.monotonic() > job.deadline:
+                if attempt + 1 == self._settings.attempts:
                     raise
                 structlog.get_logger().warning(
                     "request goes on elsewhere",
@@ -206,7 +211,8 @@ class Pipeline:
             )
         except NoCandidate as error:
             raise Unavailable(str(error)) from None
-        with held:
+        worker_id = WorkerId(held.price.candidate.worker_id)
+        with held, job.fleet.in_flight.computing(worker_id, job.keys):
             record_decision(job.record, decision, held.price)
             job.record.degraded = held.degraded or job.fleet.follower.stale
             job.record.decide_ms = (time.monotonic() - started) * 1000.0
@@ -274,8 +280,6 @@ class Pipeline:
                     held.served(part.end)
                     record.delivered_prefill_ms = part.end.timing.prefill_ms
                     return
-                if time.monotonic() > job.deadline:
-                    raise Expired(f"the request's deadline passed on worker {record.worker_id}")
         finally:
             link.close(stream_id)
 

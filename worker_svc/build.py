@@ -30,7 +30,8 @@ def build_engine(
 
     `dtype` "auto": float32 on CPU, the checkpoint's own elsewhere. `max_context` 0: what the
     model's config says. `device` "auto": CUDA where there is one. `threads` 0: torch's default.
-    Takes seconds to minutes. Raises `StartError` with one line, or `Unsupported` when the architecture cannot be served.
+    Takes seconds to minutes. Raises `StartError` with one line, or `Unsupported` when the
+    architecture cannot be served.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"

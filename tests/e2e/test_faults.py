@@ -7,6 +7,7 @@ tokens depend on every token before them, so that a wrong answer cannot look rig
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -95,6 +96,31 @@ async def test_a_worker_killed_mid_stream_is_replaced_unnoticed(tmp_path: Path) 
             assert generation.explain.retries == 1
             assert generation.usage is not None
             assert generation.usage.completion_tokens == 400
+
+
+async def test_a_frozen_worker_is_replaced_unnoticed(tmp_path: Path) -> None:
+    async with EmbeddedServer() as server, fleet(tmp_path, server.url) as found:
+        router, *_ = await asyncio.gather(
+            found.router("router", "--silence-s", "1"), found.worker("w1"), found.worker("w2")
+        )
+        async with Client(router.address) as client:
+            await connected(client, 2)
+            generation = client.generate(token_ids=PROMPT, max_tokens=300)
+            tokens: list[int] = []
+            frozen = None
+            async for chunk in generation:
+                tokens += chunk.token_ids
+                if frozen is None and len(tokens) > 20:
+                    state = await model(client)
+                    assert state is not None
+                    busy = next(one.worker_id for one in state.workers if one.outstanding)
+                    frozen = next(one for one in found.services if one.name == busy)
+                    frozen.signal(signal.SIGSTOP)
+            assert frozen is not None
+            assert tokens == expected(PROMPT, 300)
+            # Awake again it is fenced, registers anew, and serves.
+            frozen.signal(signal.SIGCONT)
+            await connected(client, 2)
 
 
 async def test_a_new_router_decides_first_on_a_full_view(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from cache_index.costs import LedgerState
 from cache_index.identity import ModelIdentity
 from cache_index.keys import index_keys
 from cache_index.ledger import NoCandidate
-from kvroute.errors import Expired, Overloaded, Unavailable, from_status
+from kvroute.errors import Expired, NotFound, Overloaded, Unavailable, from_status
 from kvroute.tokens import TOKEN_BYTES
 from kvroute.v1 import common_pb2, router_pb2, worker_pb2
 from router_svc.booking import Held, book
@@ -87,6 +87,19 @@ class Pipeline:
         return router_pb2.Explain(
             request_id=request.request_id or f"{self.router_id}-{self._count:x}",
             router_id=self.router_id,
+        )
+
+    def unknown_request(self, request_id: str) -> NotFound:
+        """What to say of an id that the ring does not hold."""
+        owner = request_id.rpartition("-")[0]
+        if owner and owner != self.router_id:
+            reason = f"its id names router {owner}, this one is {self.router_id}: ask that one"
+        else:
+            reason = "it never came here, has not ended, or is too old to be kept"
+        return NotFound(
+            f"request {request_id[:80]!r} is not known: {reason}",
+            field="request_id",
+            value=request_id,
         )
 
     async def generate(

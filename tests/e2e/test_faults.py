@@ -12,9 +12,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from cache_index.embedded import EmbeddedServer
 from kvroute.client import Client
-from kvroute.errors import Unavailable
+from kvroute.errors import NotFound, Unavailable
 from kvroute.v1 import router_pb2
 from tests.fakes.engine import expected
 from tests.fakes.processes import Fleet, fleet
@@ -127,6 +129,7 @@ async def test_a_new_router_decides_first_on_a_full_view(tmp_path: Path) -> None
     async with EmbeddedServer() as server, two_workers(tmp_path, server) as (found, address):
         async with Client(address) as client:
             warm = await ask(client, PROMPT)
+            assert await client.explain(warm.request_id) == warm
         next(one for one in found.services if one.name == "router").kill()
         second = await found.router("router-2")
         async with Client(second.address) as client:
@@ -137,6 +140,8 @@ async def test_a_new_router_decides_first_on_a_full_view(tmp_path: Path) -> None
             assert state is not None
             assert state.view_complete
             assert len(state.workers) == 2
+            with pytest.raises(NotFound, match=warm.router_id):
+                await client.explain(warm.request_id)
 
 
 async def test_an_empty_valkey_heals_while_requests_go_on(tmp_path: Path) -> None:

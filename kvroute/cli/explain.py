@@ -25,7 +25,7 @@ def command(config: Path | None, request_id: str, as_json: bool, **flags: object
     """Says why a finished request went where it went: every candidate with its costs, the hit that
     was predicted and the hit that was delivered.
 
-    The id comes with every answer (gRPC metadata kvroute-request-id) and stands in the router's log.
+    The id comes with every answer: gRPC metadata kvroute-request-id, `kvroute generate --explain`.
     A router keeps its last records (--explain-ring), and an id names its router.
 
     \b

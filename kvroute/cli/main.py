@@ -33,6 +33,7 @@ COMMANDS = {
     "chat": Entry("kvroute.cli.chat", "Talk to a model; the history stays cached."),
     "status": Entry("kvroute.cli.status", "Show models, workers and their caches."),
     "router": Entry("kvroute.cli.router", "Run a router."),
+    "sim": Entry("loadtest.cli.sim", "Simulate a fleet: what a policy or evictor would do."),
     "worker": Entry("kvroute.cli.worker", "Run a worker: one replica of a model."),
 }
 

@@ -60,7 +60,7 @@ class EventIndex:
             if delta.flushed:
                 known.clear()
             known.difference_update(delta.removed)
-            known.update(delta.stored)
+            known.update(delta.stored)  # type: ignore[arg-type]
         return longest_prefix(blocks, known, self._coming)
 
     def sent(self, blocks: Sequence[int]) -> None:

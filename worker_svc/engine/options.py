@@ -22,7 +22,7 @@ class EngineOptions:
     max_batch_tokens: int = 512
     max_running: int = 64
     max_queue: int = 1024
-    evictor: str = "rlt"
+    evictor: str = "arc_mix"
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -18,10 +18,10 @@ a block.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from worker_svc.kv.base import Counts, Delta, Evictor, Key, require
+from worker_svc.kv.base import Counts, Delta, Evictor, InvariantError, Key, require
 from worker_svc.kv.delta_log import DeltaLog
 
 
@@ -169,6 +169,10 @@ class BlockPool:
             self._free.append(block)
         self._log.flush(self._cached)
 
+    def evict(self) -> None:
+        """Frees one leaf, the evictor's choice. There must be one."""
+        self._free.append(self._evict())
+
     def take_delta(self) -> Delta:
         """What changed since the last call."""
         return self._log.take()
@@ -176,6 +180,10 @@ class BlockPool:
     def counts(self) -> Counts:
         idle, free = self._idle, len(self._free)
         return Counts(free, idle, self.total - free - idle, self.total, len(self._evictor))
+
+    def is_free(self, block: int) -> bool:
+        """It holds nothing and nobody uses it."""
+        return self._key[block] is None and not self._users[block]
 
     def keys(self) -> tuple[Key, ...]:
         """All cached keys, parents before children."""
@@ -193,8 +201,8 @@ class BlockPool:
             self._forget_leaf(block)
             return block
         victim = self._evictor.pop()
-        require(victim is not None, "nothing to evict though blocks are available")
-        assert victim is not None
+        if victim is None:
+            raise InvariantError("nothing to evict though blocks are available")
         self._forget(victim)
         return victim
 
@@ -211,9 +219,15 @@ class BlockPool:
         self._idle -= 1
         self._log.remove(key)
         if parent is not None:
-            self._children[parent] -= 1
-            if not self._children[parent] and not self._users[parent]:
+            children = self._children
+            children[parent] -= 1
+            if not children[parent] and not self._users[parent]:
                 self._leaf_on(parent)
+
+    def check_users(self, users: Mapping[int, int]) -> None:
+        """Raises `InvariantError` unless exactly `users[block]` sequences use each block."""
+        found = {block: count for block, count in enumerate(self._users) if count}
+        require(found == dict(users), "blocks are used by others than their owners")
 
     def check(self) -> None:
         """Raises `InvariantError` if anything is inconsistent. O(blocks)."""

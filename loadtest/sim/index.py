@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -94,7 +94,8 @@ class HistoryIndex:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._sent: dict[int, None] = {}
+        # Not a dict: finding the first key of one takes time for every key deleted before it.
+        self._sent: OrderedDict[int, None] = OrderedDict()
 
     def match(self, blocks: Sequence[int], now: float) -> int:
         return longest_prefix(blocks, set(), self._sent)  # type: ignore[arg-type]
@@ -106,7 +107,7 @@ class HistoryIndex:
             sent.pop(block, None)
             sent[block] = None
         while len(sent) > self._capacity:
-            del sent[next(iter(sent))]
+            sent.popitem(last=False)
 
     def computed(self, blocks: Sequence[int]) -> None:
         pass

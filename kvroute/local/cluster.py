@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kvroute.errors import KvrouteError, StartError
-from kvroute.local.children import Child
+from kvroute.local.children import PROGRAM, Child
 
 if TYPE_CHECKING:
     from kvroute.v1.router_pb2 import ClusterStateResponse
@@ -30,7 +30,9 @@ POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to start. `worker_args` and `router_args` are further command-line arguments."""
+    """What to start. `worker_args` and `router_args` are further command-line arguments;
+    `worker_program` is what takes the place of `kvroute` for workers.
+    """
 
     model: str
     served_name: str
@@ -41,6 +43,7 @@ class Plan:
     ready_timeout_s: float
     worker_args: tuple[str, ...] = ()
     router_args: tuple[str, ...] = ()
+    worker_program: tuple[str, ...] = PROGRAM
 
 
 class LocalCluster:
@@ -74,7 +77,7 @@ class LocalCluster:
         """Returns, when the fleet can no longer serve, why: the router or all workers ended."""
         assert self.router is not None
         router = asyncio.create_task(self.router.ended())
-        workers = asyncio.gather(*(worker.ended() for worker in self.workers))
+        workers = asyncio.create_task(self._workers_ended())
         try:
             await asyncio.wait({router, workers}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -83,6 +86,10 @@ class LocalCluster:
         if not self.router.running:
             return f"the router ended: {self.router.reason()}"
         return f"all workers ended: {self.workers[0].reason()}"
+
+    async def _workers_ended(self) -> None:
+        for worker in self.workers:
+            await worker.ended()
 
     async def _start(self) -> None:
         plan = self.plan
@@ -95,7 +102,7 @@ class LocalCluster:
         for number in range(plan.workers):
             own = ["--worker-id", f"worker-{number}", "--listen", "127.0.0.1:0"]
             args = ["worker", *common, *model, *own, *plan.worker_args]
-            self.workers.append(Child(f"worker-{number}", args, plan.folder))
+            self.workers.append(Child(f"worker-{number}", args, plan.folder, plan.worker_program))
         args = ["router", *common, "--listen", plan.listen, *plan.router_args]
         self.router = Child("router", args, plan.folder)
         self._stack.push_async_callback(self._stop_workers)
@@ -110,8 +117,7 @@ class LocalCluster:
 
         self._say("starting the embedded Valkey")
         server = await self._stack.enter_async_context(EmbeddedServer())
-        url: str = server.url
-        return url
+        return server.url
 
     async def _stop_workers(self) -> None:
         await asyncio.gather(*(worker.stop() for worker in self.workers))

@@ -30,7 +30,7 @@ from loadtest.sim.presets import (
 )
 from loadtest.sim.profile import load_profile
 from loadtest.sim.replay import BELADY
-from loadtest.sim.result import RunResult
+from loadtest.sim.result import RunResult, quantiles
 from loadtest.sim.single import GENERATED, TRACED, SingleTask, run_singles
 from loadtest.sim.single import HELD_OUT as SINGLE_HELD_OUT
 from loadtest.workloads.base import Workload, summarize
@@ -39,6 +39,8 @@ from loadtest.workloads.trace_lines import Skipped
 from loadtest.workloads.traces import open_trace, trace_folder
 from router_svc.policy.registry import DEFAULT, POLICIES, make
 from worker_svc.kv.evict.registry import EVICTORS
+
+MAX_WORKERS_SHOWN = 64
 
 
 class SimError(KvrouteError):
@@ -233,7 +235,14 @@ def _row(
         "hit_rate": round(result.hit_rate, 4),
         "throughput": round(result.throughput, 3),
         "imbalance": round(result.imbalance, 3),
-        "busy": [round(share, 3) for share in result.busy[:64]],
+        "busy": [round(share, 3) for share in result.busy[:MAX_WORKERS_SHOWN]],
+        "ttft_quantiles_ms": quantiles(result.ttft_ms),
+        "latency_quantiles_ms": quantiles(result.latency_ms),
+        "timeline": {
+            "interval_s": result.timeline.interval_ms / 1000.0,
+            "running": [row[:MAX_WORKERS_SHOWN] for row in result.timeline.running],
+            "waiting": [row[:MAX_WORKERS_SHOWN] for row in result.timeline.waiting],
+        },
     }
 
 

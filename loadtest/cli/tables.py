@@ -7,7 +7,10 @@ from typing import Any
 
 import click
 
-HIDDEN = ("busy", "seeds", "lat_p50_range_ms", "blocks")
+HIDDEN = frozenset(
+    ("busy", "seeds", "lat_p50_range_ms", "blocks", "timeline")
+    + ("ttft_quantiles_ms", "latency_quantiles_ms")
+)
 MAX_ROWS = 400
 
 

@@ -18,6 +18,7 @@ from loadtest.sim.ledger import Ledger
 from loadtest.sim.options import Failure, FleetOptions
 from loadtest.sim.result import Collector, RunResult
 from loadtest.sim.router import Router
+from loadtest.sim.timeline import Timeline
 from loadtest.sim.worker import Worker
 from loadtest.workloads.base import Call, Workload
 from router_svc.policy.base import Costs, Policy
@@ -61,6 +62,7 @@ class Simulation:
             for number in range(options.routers)
         ]
         self._result = Collector()
+        self._timeline = Timeline(self._workers)
         self._orphans: list[Job] = []
 
     def run(self, progress: Progress | None = None) -> RunResult:
@@ -71,6 +73,8 @@ class Simulation:
         now = 0.0
         while self._events:
             now, _, kind, item = heapq.heappop(self._events)
+            if now >= self._timeline.next_ms:
+                self._timeline.sample(now)
             if kind == "call":
                 assert isinstance(item, Call)
                 self._arrive(Job(item, now), now)
@@ -90,7 +94,7 @@ class Simulation:
                 assert isinstance(item, int)
                 self._back(item, now)
         self._ledger.check_idle()
-        return self._result.result(self._workers, now)
+        return self._result.result(self._workers, now, self._timeline.samples())
 
     def check(self) -> None:
         """Raises when a pool's bookkeeping is inconsistent."""

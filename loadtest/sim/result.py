@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadtest.sim.job import Job
+from loadtest.sim.timeline import Samples
 from loadtest.sim.worker import Worker
 
 
@@ -28,6 +29,7 @@ class RunResult:
     busy: tuple[float, ...]
     evictions: int
     ended_ms: float
+    timeline: Samples
 
     def ttft(self, share: float) -> float:
         return percentile(self.ttft_ms, share)
@@ -39,6 +41,14 @@ class RunResult:
 def percentile(ordered: Sequence[float], share: float) -> float:
     """The value below which `share` of the sorted values lie; 0 for none."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
+
+
+def quantiles(ordered: Sequence[float], parts: int = 100) -> list[float]:
+    """`parts + 1` values that cut the sorted values into equal parts, from least to greatest."""
+    if not ordered:
+        return []
+    last = len(ordered) - 1
+    return [round(ordered[round(last * part / parts)], 2) for part in range(parts + 1)]
 
 
 class Collector:
@@ -62,7 +72,7 @@ class Collector:
     def refused(self, job: Job) -> None:
         self._refused += 1
 
-    def result(self, workers: Sequence[Worker], now: float) -> RunResult:
+    def result(self, workers: Sequence[Worker], now: float, timeline: Samples) -> RunResult:
         hit = sum(worker.hit_tokens for worker in workers)
         prompt = sum(worker.prompt_tokens for worker in workers)
         busy = tuple(worker.busy_ms for worker in workers)
@@ -80,4 +90,5 @@ class Collector:
             tuple(worker_ms / last for worker_ms in busy),
             sum(worker.pool.evictions for worker in workers),
             now,
+            timeline,
         )

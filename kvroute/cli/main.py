@@ -34,6 +34,8 @@ COMMANDS = {
     "status": Entry("kvroute.cli.status", "Show models, workers and their caches."),
     "router": Entry("kvroute.cli.router", "Run a router."),
     "sim": Entry("loadtest.cli.sim", "Simulate a fleet: what a policy or evictor would do."),
+    "loadtest": Entry("loadtest.cli.loadtest", "Load a live router; measure what clients see."),
+    "report": Entry("loadtest.cli.report", "Draw what sim and loadtest measured."),
     "worker": Entry("kvroute.cli.worker", "Run a worker: one replica of a model."),
 }
 

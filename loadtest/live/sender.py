@@ -13,6 +13,7 @@ from loadtest.workloads.base import Call, Workload
 from loadtest.workloads.tokens import token_ids
 
 RESERVED_IDS = 4
+FEWEST_IDS = 64
 """Ids at the start of a vocabulary that are often special: never sent."""
 
 
@@ -131,7 +132,7 @@ class Sender:
         ids = token_ids(
             shrunk,
             size,
-            self._service.vocabulary - RESERVED_IDS,
+            max(FEWEST_IDS, self._service.vocabulary - RESERVED_IDS),
             options.seed,
             RESERVED_IDS,
         )

@@ -5,28 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loadtest.report.results import Row
-from loadtest.report.style import COLOURS, colours, figure, tidy
+from loadtest.report.style import COLOURS, colours, figure, milliseconds, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_RUNS = 12
 MAX_LINES = 12
+MAX_PANELS = 6
+POINTS = 100
 
 
-def run_name(row: Row) -> str:
-    parts = [str(row.get("policy", "run"))]
-    if row.get("evictor"):
-        parts.append(str(row["evictor"]))
-    if "seed" in row:
-        parts.append(f"seed {row['seed']}")
-    return " + ".join(parts)
+def run_names(rows: list[Row]) -> list[str]:
+    """What tells the runs apart: policy, evictor, and the seed where there are several."""
+    several = len({row.get("seed") for row in rows}) > 1
+    names = []
+    for row in rows:
+        parts = [str(row.get("policy", "run")).replace(":threshold=", "@")]
+        if row.get("evictor"):
+            parts.append(str(row["evictor"]))
+        if several:
+            parts.append(f"seed {row['seed']}")
+        names.append(" + ".join(parts))
+    return names
 
 
 def cumulative(rows: list[Row]) -> Figure:
     """TTFT and latency: the share of requests that were at least as fast."""
     shown = rows[:MAX_RUNS]
-    names = [run_name(row) for row in shown]
+    names = run_names(shown)
     tones = colours(names)
     drawn = figure(9.6, 3.6)
     pair = drawn.subplots(1, 2, sharey=True)
@@ -38,39 +45,54 @@ def cumulative(rows: list[Row]) -> Figure:
             width = 2.2 if name.startswith("lbgr_plus") else 1.3
             axes.plot(values, shares, color=tones[name], linewidth=width, label=name)
         axes.set_xscale("log")
-        tidy(axes, title, "ms (log scale)", "% of requests" if axes is pair[0] else "")
+        tidy(axes, title, "log scale", "% of requests" if axes is pair[0] else "")
         for share in (50, 95):
             axes.axhline(share, color="#d1d5db", linewidth=0.8, linestyle="--")
+            axes.annotate(
+                f"P{share}",
+                (0.005, share),
+                xycoords=("axes fraction", "data"),
+                fontsize=7,
+                color="#6b7280",
+                va="bottom",
+            )
+        axes.xaxis.set_major_formatter(lambda value, _: milliseconds(value))
     pair[1].legend(fontsize=7, frameon=False, loc="lower right")
     return drawn
 
 
 def load(rows: list[Row]) -> Figure | None:
-    """Requests in each worker over time; None if no run recorded it."""
-    shown = [row for row in rows if (row.get("timeline") or {}).get("running")][:6]
+    """Requests in each worker over time, all runs on one scale; None if no run recorded it."""
+    shown = [row for row in rows if (row.get("timeline") or {}).get("running")][:MAX_PANELS]
     if not shown:
         return None
     drawn = figure(9.6, 1.9 * len(shown) + 0.4)
-    grid = drawn.subplots(len(shown), 1, squeeze=False, sharex=False)
-    for axes, row in zip((line[0] for line in grid), shown, strict=True):
-        timeline = row["timeline"]
-        step = timeline["interval_s"]
-        waiting = timeline.get("waiting") or []
-        workers = len(timeline["running"][0])
-        times = [place * step for place in range(len(timeline["running"]))]
-        for worker in range(min(workers, MAX_LINES)):
-            total = [
-                running[worker] + (waiting[place][worker] if waiting else 0)
-                for place, running in enumerate(timeline["running"])
-            ]
-            axes.plot(
-                times,
-                total,
-                color=COLOURS[worker % len(COLOURS)],
-                linewidth=1.0,
-                label=f"worker {worker}",
-            )
-        tidy(axes, run_name(row), "s", "requests there")
+    grid = drawn.subplots(len(shown), 1, squeeze=False, sharex=True, sharey=True)
+    for axes, row, name in zip((line[0] for line in grid), shown, run_names(shown), strict=True):
+        times, workers = _smoothed(row["timeline"])
+        for worker, values in enumerate(workers[:MAX_LINES]):
+            tone = COLOURS[worker % len(COLOURS)]
+            axes.plot(times, values, color=tone, linewidth=1.3, label=f"worker {worker}")
+        tidy(axes, name, "s" if row is shown[-1] else "", "requests there")
         axes.set_ylim(bottom=0)
     grid[0][0].legend(fontsize=7, frameon=False, ncols=4, loc="upper right")
     return drawn
+
+
+def _smoothed(timeline: Row) -> tuple[list[float], list[list[float]]]:
+    """Times, and per worker the mean number of requests running or waiting in each of about a
+    hundred equal spans.
+    """
+    running, waiting = timeline["running"], timeline.get("waiting") or []
+    total = [
+        [count + (waiting[place][worker] if waiting else 0) for worker, count in enumerate(line)]
+        for place, line in enumerate(running)
+    ]
+    width = max(1, len(total) // POINTS)
+    spans = [total[place : place + width] for place in range(0, len(total), width)]
+    times = [place * width * timeline["interval_s"] for place in range(len(spans))]
+    workers = [
+        [sum(line[worker] for line in span) / len(span) for span in spans]
+        for worker in range(len(running[0]))
+    ]
+    return times, workers

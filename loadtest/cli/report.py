@@ -16,7 +16,9 @@ import click
     type=click.Path(path_type=Path),
     help="Folder for report.html and the pictures.",
 )
-def command(runs: tuple[Path, ...], out: Path) -> None:
+@click.option("--markdown", type=click.Path(path_type=Path), help="Also write tables as Markdown.")
+@click.option("--frame", type=click.Path(path_type=Path), help="Text around the Markdown tables.")
+def command(runs: tuple[Path, ...], out: Path, markdown: Path | None, frame: Path | None) -> None:
     """Draws result files (from `--out` of sim and loadtest) as one page and PNGs.
 
     \b
@@ -27,3 +29,8 @@ def command(runs: tuple[Path, ...], out: Path) -> None:
     from loadtest.report.build import build
 
     click.echo(f"wrote {build(runs, out)}")
+    if markdown is not None:
+        from loadtest.report.markdown import FRAME, write_markdown
+
+        write_markdown(runs, markdown, frame.read_text() if frame else FRAME)
+        click.echo(f"wrote {markdown}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from loadtest.cli.run_sim import SimError
+from loadtest.cli.output import UsageError, emit
 from loadtest.cli.tables import table
 from loadtest.envelope import envelope
 from loadtest.live.compare import compare
@@ -63,11 +63,7 @@ def run(**flags: Any) -> int:
         content["compare"] = lines
     config = {**asdict(options), "workload": flags["workload"], "service": asdict(service)}
     line = envelope("loadtest", config, flags["seed"], content)
-    if flags["out"]:
-        with flags["out"].open("a") as file:
-            file.write(line + "\n")
-    if flags["as_json"]:
-        click.echo(line)
+    emit(line, flags["out"], flags["as_json"])
     if row["fell_behind"]:
         click.echo("the sender fell behind: this run measures the client, not the fleet", err=True)
     return 1 if row["failed"] or row["fell_behind"] else 0
@@ -103,5 +99,5 @@ def _workload(flags: dict[str, Any]) -> Workload:
     path = Path(name)
     if not path.is_file():
         known = ", ".join(BY_NAME)
-        raise SimError(f"{name} is neither a trace file nor a workload; known are: {known}")
+        raise UsageError(f"{name} is neither a trace file nor a workload; known are: {known}")
     return open_trace(path)

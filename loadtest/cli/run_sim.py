@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kvroute.errors import KvrouteError
+from loadtest.cli.output import UsageError, emit, progress
+from loadtest.cli.run_preset import run_preset
 from loadtest.cli.tables import print_rows
 from loadtest.envelope import envelope
 from loadtest.sim.cells import BY_NAME, CELLS, HELD_OUT, PAPER
 from loadtest.sim.fleet import Progress, Simulation
-from loadtest.sim.grid import Done, mean_over_seeds, run_grid, tuned
+from loadtest.sim.grid import Done, tuned
 from loadtest.sim.options import Failure, FleetOptions
-from loadtest.sim.presets import (
-    DEFAULT_EVICTOR,
-    PAPER_SEEDS,
-    QUICK_RIVALS,
-    ablation_rows,
-    ablation_tasks,
-    standings,
-    workload_rows,
-    workload_tasks,
-)
+from loadtest.sim.presets import DEFAULT_EVICTOR
 from loadtest.sim.profile import load_profile
-from loadtest.sim.replay import BELADY
 from loadtest.sim.result import RunResult, quantiles
-from loadtest.sim.single import GENERATED, TRACED, SingleTask, run_singles
-from loadtest.sim.single import HELD_OUT as SINGLE_HELD_OUT
 from loadtest.workloads.base import Workload, summarize
 from loadtest.workloads.mooncake import TraceOptions
 from loadtest.workloads.trace_lines import Skipped
@@ -43,10 +29,6 @@ from worker_svc.kv.evict.registry import EVICTORS
 MAX_WORKERS_SHOWN = 64
 
 
-class SimError(KvrouteError):
-    """The simulation asked for makes no sense; the message says what to change."""
-
-
 def run(**flags: Any) -> None:
     if flags["listing"]:
         _list()
@@ -54,11 +36,11 @@ def run(**flags: Any) -> None:
     folder = trace_folder(flags["traces"])
     seeds = _seeds(flags["seeds"])
     if flags["preset"] is not None:
-        _preset(flags, folder, seeds)
+        run_preset(flags, folder, seeds)
     elif flags["workload"]:
         _single_runs(flags, folder, seeds or (1,))
     else:
-        raise SimError("say what to simulate: --preset, --workload, or --list")
+        raise UsageError("say what to simulate: --preset, --workload, or --list")
 
 
 def _list() -> None:
@@ -66,66 +48,6 @@ def _list() -> None:
     click.echo("held out:  " + ", ".join(cell.name for cell in HELD_OUT))
     click.echo("policies:  " + ", ".join(POLICIES))
     click.echo("evictors:  " + ", ".join(EVICTORS))
-
-
-def _preset(flags: dict[str, Any], folder: Path | None, seeds: tuple[int, ...]) -> None:
-    name = flags["preset"]
-    config: dict[str, Any] = {"preset": name, "jobs": flags["jobs"]}
-    if name == "single-worker":
-        seed = (seeds or (1,))[0]
-        rows = _single_worker(flags, folder, seed)
-        config["evictors"] = sorted({row["evictor"] for row in rows})
-        content: dict[str, Any] = {"rows": rows}
-        used: Sequence[int] = (seed,)
-    elif name == "paper-ablation":
-        used = seeds or PAPER_SEEDS
-        tasks = ablation_tasks(used, DEFAULT_EVICTOR)
-        with _progress() as done:
-            means = mean_over_seeds(run_grid(tasks, folder, flags["jobs"], done))
-        content = {"rows": ablation_rows(means)}
-        config["cell"] = _described(PAPER.fleet)
-    else:
-        used = seeds or (1,)
-        policies = flags["policies"] or (DEFAULT, *QUICK_RIVALS)
-        evictors = flags["evictors"] or (DEFAULT_EVICTOR,)
-        _say_what_is_missing(flags, folder)
-        tasks = workload_tasks(
-            used,
-            policies,
-            evictors,
-            held_out=flags["held_out"],
-            look_ahead=flags["look_ahead"],
-            hints=flags["hints"],
-        )
-        with _progress() as done:
-            means = mean_over_seeds(run_grid(tasks, folder, flags["jobs"], done))
-        first = [row for row in means if row.task.evictor == evictors[0]]
-        content = {"rows": workload_rows(means), "geomean": standings(first)}
-        config["policies"], config["evictors"] = list(policies), list(evictors)
-    print_rows(content)
-    _emit(flags, envelope("sim", config, list(used), content))
-
-
-def _single_worker(flags: dict[str, Any], folder: Path | None, seed: int) -> list[dict[str, Any]]:
-    evictors = tuple(flags["evictors"]) or (*EVICTORS, BELADY)
-    names = SINGLE_HELD_OUT if flags["held_out"] else (*GENERATED, *TRACED)
-    tasks = [
-        SingleTask(
-            name,
-            (evictor,),
-            seed,
-            look_ahead=32 if flags["look_ahead"] else 0,
-            hints="declared" if flags["hints"] else "",
-        )
-        for name in names
-        for evictor in evictors
-    ]
-    with _progress() as done:
-        rows = run_singles(tasks, folder, flags["jobs"], done)
-    missing = set(names) - {row["workload"] for row in rows}
-    if missing:
-        click.echo(f"left out, no trace at hand: {', '.join(sorted(missing))}", err=True)
-    return rows
 
 
 def _single_runs(flags: dict[str, Any], folder: Path | None, seeds: tuple[int, ...]) -> None:
@@ -138,7 +60,7 @@ def _single_runs(flags: dict[str, Any], folder: Path | None, seeds: tuple[int, .
         for policy in policies:
             for evictor in evictors:
                 options = _options(flags, fleet, policy, evictor, seed)
-                with _progress() as done:
+                with progress() as done:
                     result = Simulation(workload, options).run(_counting(done))
                 rows.append(_row(workload, policy, evictor, seed, result))
         for message in skipped.messages:
@@ -146,8 +68,8 @@ def _single_runs(flags: dict[str, Any], folder: Path | None, seeds: tuple[int, .
     summary = summarize(workload.flat(), workload.block_size)
     content = {"rows": rows, "workload": asdict(summary)}
     print_rows(content)
-    config = {"workload": flags["workload"], "fleet": _described(fleet)}
-    _emit(flags, envelope("sim", config, list(seeds), content))
+    config = {"workload": flags["workload"], "fleet": asdict(fleet)}
+    emit(envelope("sim", config, list(seeds), content), flags["out"], flags["as_json"])
 
 
 def _workload(
@@ -163,7 +85,7 @@ def _workload(
     path = Path(name)
     if not path.is_file():
         known = ", ".join(BY_NAME)
-        raise SimError(f"{name} is neither a trace file nor a cell; cells are: {known}")
+        raise UsageError(f"{name} is neither a trace file nor a cell; cells are: {known}")
     options = TraceOptions(lenient=flags["lenient"])
     return open_trace(path, options, skipped), FleetOptions()
 
@@ -172,13 +94,13 @@ def _options(
     flags: dict[str, Any], fleet: FleetOptions, policy: str, evictor: str, seed: int
 ) -> FleetOptions:
     if evictor not in EVICTORS:
-        raise SimError(f"unknown evictor {evictor}; known are {', '.join(EVICTORS)}")
+        raise UsageError(f"unknown evictor {evictor}; known are {', '.join(EVICTORS)}")
     try:
         make(policy)
     except KeyError:
-        raise SimError(f"unknown policy {policy}; known are {', '.join(POLICIES)}") from None
+        raise UsageError(f"unknown policy {policy}; known are {', '.join(POLICIES)}") from None
     except ValueError as error:
-        raise SimError(str(error)) from None
+        raise UsageError(str(error)) from None
     profile = load_profile(flags["profile"]) if flags["profile"] else fleet.profile
     return replace(
         fleet,
@@ -206,7 +128,7 @@ def _failure(text: str) -> Failure:
     try:
         return Failure(int(worker), float(at), float(down) if down else 5.0)
     except ValueError:
-        raise SimError(f"--fail {text}: write WORKER@SECONDS or WORKER@SECONDS+DOWN") from None
+        raise UsageError(f"--fail {text}: write WORKER@SECONDS or WORKER@SECONDS+DOWN") from None
 
 
 def _counting(done: Done | None) -> Progress | None:
@@ -250,41 +172,4 @@ def _seeds(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
-        raise SimError(f"--seeds {text!r}: write whole numbers, separated by commas") from None
-
-
-def _say_what_is_missing(flags: dict[str, Any], folder: Path | None) -> None:
-    for cell in HELD_OUT if flags["held_out"] else CELLS:
-        note = cell.note(folder)
-        if note:
-            click.echo(f"{cell.name}: {note}", err=True)
-
-
-def _described(fleet: FleetOptions) -> dict[str, Any]:
-    return asdict(fleet)
-
-
-def _emit(flags: dict[str, Any], line: str) -> None:
-    if flags["out"] is not None:
-        with flags["out"].open("a") as file:
-            file.write(line + "\n")
-    if flags["as_json"]:
-        click.echo(line)
-
-
-@contextmanager
-def _progress() -> Iterator[Done | None]:
-    """A progress bar on a terminal's stderr, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("simulating", total=None)
-
-        def done(count: int, total: int) -> None:
-            bar.update(task, completed=count, total=total or None)
-
-        yield done
+        raise UsageError(f"--seeds {text!r}: write whole numbers, separated by commas") from None

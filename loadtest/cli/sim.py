@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-PRESETS = ("paper-ablation", "all-workloads", "single-worker")
+PRESETS = ("paper-ablation", "all-workloads", "single-worker", "paper-grid")
 
 
 @click.command("sim")
@@ -31,6 +31,7 @@ PRESETS = ("paper-ablation", "all-workloads", "single-worker")
 @click.option("--stretch", type=float, help="Multiplies arrival and think times.")
 @click.option("--look-ahead", is_flag=True, help="Queued requests lock what they will hit.")
 @click.option("--hints", is_flag=True, help="Clients declare what they will not use again.")
+@click.option("--all-policies", is_flag=True, help="Every policy, not only the strongest rivals.")
 @click.option("--held-out", is_flag=True, help="The held-out workloads instead.")
 @click.option("--fail", "failures", multiple=True, metavar="WORKER@S[+DOWN]", help="Lose a worker.")
 @click.option("--profile", type=click.Path(path_type=Path), help="Cost profile (JSON).")

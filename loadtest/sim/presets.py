@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from math import exp, log
 from typing import Any
 
-from loadtest.sim.cells import BY_NAME, CELLS, HELD_OUT
-from loadtest.sim.grid import Row, Task
+from loadtest.sim.cells import CELLS, HELD_OUT
+from loadtest.sim.grid import Row, Task, find_cell
 from worker_svc.kv.evict.registry import EVICTORS
 
 DEFAULT_EVICTOR = "arc_mix" if "arc_mix" in EVICTORS else "rlt"
@@ -121,7 +121,7 @@ def workload_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "evictor": row.task.evictor,
             "look_ahead": row.task.look_ahead,
             "hints": row.task.hints,
-            "held_out": BY_NAME[row.task.cell].held_out,
+            "held_out": find_cell(row.task.cell).held_out,
             "seeds": list(row.seeds),
             "ttft_p50_ms": round(row.ttft_p50_ms, 1),
             "ttft_p95_ms": round(row.ttft_p95_ms, 1),

@@ -38,6 +38,8 @@ class EngineRequest:
     `tokens` is the prompt, followed by `resumed_tokens` tokens that another worker generated
     already: generation goes on behind them as if it had never been interrupted (they count towards
     `max_tokens`, and are not sent again).
+    `dead_from`: a hint that nobody will use the blocks behind this many tokens again
+    (`engine.reuse`).
     """
 
     request_id: int
@@ -46,6 +48,7 @@ class EngineRequest:
     space: KeySpace
     priority: int = 0
     resumed_tokens: int = 0
+    dead_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,9 @@ class EngineStats:
 
 class EngineClient(Protocol):
     """All methods may be called from any thread and return at once; results go to the sink."""
+
+    def start(self) -> None:
+        """Starts the engine's thread. Requests submitted before wait."""
 
     def submit(self, request: EngineRequest) -> None:
         """Queues a request. A request that can never run gets a `Finished` with reason "error"."""

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 
 from worker_svc.base import Sink
 from worker_svc.engine.engine import Engine
 from worker_svc.engine.options import EngineOptions
-from worker_svc.model.identity import ModelFacts, facts_of
+from worker_svc.loaded import LoadedWorker
+from worker_svc.model.identity import facts_of
 from worker_svc.model.loader import load
 from worker_svc.model.prepare import prepare
 from worker_svc.text.tokenizer import TextService
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedWorker:
-    """The engine's thread does not run yet: call `engine.start()`."""
-
-    engine: Engine
-    text: TextService
-    facts: ModelFacts
 
 
 def build_engine(
@@ -39,9 +29,8 @@ def build_engine(
     """Loads a model directory or hub name and checks that it is served exactly.
 
     `dtype` "auto": float32 on CPU, the checkpoint's own elsewhere. `max_context` 0: what the
-    model's config says. `device` "auto": CUDA where there
-    is one. `threads` 0: torch's default. Takes seconds to minutes. Raises `StartError`
-    with one line, or `Unsupported` when the architecture cannot be served.
+    model's config says. `device` "auto": CUDA where there is one. `threads` 0: torch's default.
+    Takes seconds to minutes. Raises `StartError` with one line, or `Unsupported` when the architecture cannot be served.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"

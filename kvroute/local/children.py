@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,15 +35,24 @@ class Ready:
 
 
 class Child:
-    """One child process. `start` once; `stop` is idempotent and may follow at any time."""
+    """One child process. `start` once; end with `stop`, which is idempotent, whatever happened."""
 
     def __init__(
-        self, name: str, args: Sequence[str], folder: Path, program: Sequence[str] = PROGRAM
+        self,
+        name: str,
+        args: Sequence[str],
+        folder: Path,
+        program: Sequence[str] = PROGRAM,
+        env: Mapping[str, str] | None = None,
     ) -> None:
+        """`env` is added to this process's environment: for what no process list should show."""
         self.name = name
         self.log = folder / f"{name}.log"
         self._command = (*program, *args)
-        self._ready_file = folder / f"{name}.ready"
+        self._env = {**os.environ, **(env or {})}
+        # Private, so that two fleets with one log folder cannot read each other's addresses.
+        self._run = tempfile.TemporaryDirectory(prefix="kvroute-", ignore_cleanup_errors=True)
+        self._ready_file = Path(self._run.name) / "ready"
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -53,8 +64,7 @@ class Child:
         return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
-        """Starts the process; its log and its ready file from an earlier run are dropped."""
-        self._ready_file.unlink(missing_ok=True)
+        """Starts the process; its log from an earlier run is dropped."""
         command = [*self._command, "--ready-file", str(self._ready_file), "--leash"]
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
@@ -62,6 +72,7 @@ class Child:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=asyncio.subprocess.STDOUT,
+                env=self._env,
                 start_new_session=True,
             )
 
@@ -94,18 +105,17 @@ class Child:
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """SIGTERM, then SIGKILL after `grace_s`. Returns when the process is gone."""
         process = self._process
-        if process is None or process.returncode is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(grace_s):
-                await process.wait()
-        except TimeoutError:
+        if process is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-        self._ready_file.unlink(missing_ok=True)
+                process.terminate()
+            try:
+                async with asyncio.timeout(grace_s):
+                    await process.wait()
+            except TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        self._run.cleanup()
 
 
 def read_ready(file: Path) -> Ready | None:

@@ -34,7 +34,7 @@ class System:
 def systems(default_evictor: str) -> tuple[System, ...]:
     return (
         System("cache_aware@0.5 + lru", "cache_aware", "lru", "history"),
-        System("cache_aware@0.3 + lru", "cache_aware:threshold=0.3", "lru", "history"),
+        System("cache_aware@0.3 + lru", "cache_aware@0.3", "lru", "history"),
         System("lbgr + rlt (paper)", "lbgr", "rlt", "history"),
         System(f"lbgr_plus + {default_evictor}", "lbgr_plus", default_evictor),
     )

@@ -13,7 +13,7 @@ from worker_svc.kv.evict.registry import EVICTORS
 
 DEFAULT_EVICTOR = "arc_mix" if "arc_mix" in EVICTORS else "rlt"
 QUICK_RIVALS = (
-    "cache_aware:threshold=0.3",
+    "cache_aware@0.3",
     "llmd",
     "lmetric",
     "dualmap",
@@ -51,7 +51,7 @@ def ablation_lines(default_evictor: str) -> tuple[AblationLine, ...]:
         AblationLine(label, policy, evictor, "history")
         for label, policy in (
             ("cache_aware@0.5", "cache_aware"),
-            ("cache_aware@0.3", "cache_aware:threshold=0.3"),
+            ("cache_aware@0.3", "cache_aware@0.3"),
             ("lbgr", "lbgr"),
         )
         for evictor in ("lru", "rlt")
@@ -70,11 +70,9 @@ def ablation_tasks(seeds: Sequence[int], default_evictor: str) -> list[Task]:
 
 
 def label(row: Row) -> str:
-    """`cache_aware@0.3` for `cache_aware:threshold=0.3`; `cache_aware@0.5` for the default."""
-    name, _, options = row.task.policy.partition(":")
-    if name == "cache_aware":
-        return f"cache_aware@{options.rpartition('=')[2] or '0.5'}"
-    return row.task.policy
+    """The policy as tables call it: `cache_aware@0.5` for the default threshold."""
+    policy = row.task.policy.replace("cache_aware:threshold=", "cache_aware@")
+    return "cache_aware@0.5" if policy == "cache_aware" else policy
 
 
 def ablation_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:

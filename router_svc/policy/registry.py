@@ -30,6 +30,8 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     PowerOfTwo.name: PowerOfTwo,
     BoundedHash.name: BoundedHash,
     CacheAware.name: CacheAware,
+    # SGLang's policy where prompts share less than half: its default never follows those.
+    "cache_aware@0.3": lambda: CacheAware(CacheAwareOptions(threshold=0.3)),
     Llmd.name: Llmd,
     Dynamo.name: Dynamo,
     Preble.name: Preble,

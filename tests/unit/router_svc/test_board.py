@@ -24,7 +24,10 @@ def test_same_shortlist_as_reading_everybody_over_many_changes() -> None:
             one = Candidate(name, step, queue_ms=rng.uniform(0, 500), outstanding=rng.randrange(9))
             workers[name] = one
             board.put(one)
-        hits = {w: rng.randrange(1, 2000) for w in workers if rng.random() < 0.1}
+        # Distinct hits: equal ones are chosen among at random.
+        lengths = rng.sample(range(1, 2000), len(workers))
+        pairs = zip(workers, lengths, strict=True)
+        hits = {w: length for w, length in pairs if rng.random() < 0.1}
         fleet = board.fleet(hits, 32.0)
         if not workers:
             assert fleet is None

@@ -55,11 +55,8 @@ class Router:
         call = job.call
         prompt = call.blocks[: call.prompt_blocks]
         hits = {worker: self.indexes[worker].match(prompt, now) for worker in alive}
-        deepest = max(hits.values())
-        reuse = 0.0
-        if deepest:
-            count = self._arrivals.arrive(prompt[deepest - 1], now / 1000.0)
-            reuse = count * self._routers
+        held = max(hits.values())
+        reuse = self._arrivals.arrive_prompt(prompt, held, now / 1000.0) * self._routers
         request = Request(
             call.prompt_tokens,
             MAX_TOKENS,

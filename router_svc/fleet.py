@@ -150,6 +150,10 @@ class ModelFleet:
                     queue_ms=row.queue_us / 1000.0 if row else 0.0,
                     outstanding=row.outstanding if row else 0,
                     costs=policy_costs(row.costs) if row else Costs(),
+                    # The ledger knows how much prefill is booked, not of how many requests.
+                    waiting=row.outstanding if row and row.queue_us > 0 else 0,
+                    queued_tokens=row.tokens if row else 0,
+                    active_blocks=row.blocks if row else 0,
                 )
             )
         return Fleet(found, load.mean_output) if found else None

@@ -28,7 +28,8 @@ from router_svc.booking import Held, book
 from router_svc.discovery import Fleets
 from router_svc.explain import ExplainRing, record_decision
 from router_svc.fleet import ModelFleet
-from router_svc.policy.base import Decision, Policy, Request
+from router_svc.policy.base import Decision, Ended, Policy, Request
+from router_svc.policy.hashing import prefix_key
 from router_svc.policy.registry import POLICIES, make
 from router_svc.settings import RouterSettings
 from router_svc.stream import RemoteStream
@@ -52,6 +53,8 @@ class Job:
     deadline: float
     policy: Policy
     reuse: float = 0.0
+    priced: Request = Request(1)
+    """What the policy was last asked."""
     sent: list[bytes] = field(default_factory=list)
     """Every part the client got: what a second worker has to go on behind."""
     lost: set[WorkerId] = field(default_factory=set)
@@ -229,7 +232,13 @@ class Pipeline:
             record_decision(job.record, decision, held.price)
             job.record.degraded = held.degraded or job.fleet.follower.stale
             job.record.decide_ms = (time.monotonic() - started) * 1000.0
-            await self._relay(job, held, write)
+            job.policy.on_book(job.priced, held.price)
+            done = False
+            try:
+                await self._relay(job, held, write)
+                done = True
+            finally:
+                job.policy.on_end(_ended(job, held, failed=not done))
 
     async def _decide(self, job: Job) -> tuple[Decision, LedgerState]:
         """The policy's choice on the view and the ledger of this moment."""
@@ -256,19 +265,22 @@ class Pipeline:
                 f"no worker of {fleet.served_name} can be reached", retry_after_ms=1000
             )
         job.record.best_hit = max(candidate.hit for candidate in view.candidates)
-        request = Request(
-            job.prompt_tokens, job.request.sampling.max_tokens, job.reuse * max(1, load.routers)
+        job.priced = Request(
+            job.prompt_tokens,
+            job.request.sampling.max_tokens,
+            job.reuse * max(1, load.routers),
+            job.identity.block_size,
+            prefix_key(job.keys, job.identity.block_size),
+            time.monotonic(),
         )
-        return job.policy.choose(request, view, self._rng), load
+        return job.policy.choose(job.priced, view, self._rng), load
 
     def _count_arrival(self, job: Job) -> float:
         """n of the hot-prefix discount: earlier arrivals of the deepest block that any worker
         holds.
         """
-        deepest = max(job.fleet.match(job.keys).values(), default=0)
-        if not deepest:
-            return 0.0
-        return job.fleet.arrivals.arrive(job.keys[deepest - 1], time.monotonic())
+        held = max(job.fleet.match(job.keys).values(), default=0)
+        return job.fleet.arrivals.arrive_prompt(job.keys, held, time.monotonic())
 
     async def _relay(self, job: Job, held: Held, write: Write) -> None:
         record, link = job.record, job.fleet.links.get(WorkerId(job.record.worker_id))
@@ -313,3 +325,14 @@ class Pipeline:
             resumed_tokens=len(generated) // TOKEN_BYTES,
             deadline_ms=max(1, int((job.deadline - time.monotonic()) * 1000)),
         )
+
+
+def _ended(job: Job, held: Held, *, failed: bool) -> Ended:
+    """What a policy that keeps books of its own hears at the end."""
+    return Ended(
+        job.priced,
+        held.price,
+        time.monotonic(),
+        hit=job.record.delivered_hit,
+        failed=failed,
+    )

@@ -18,6 +18,7 @@ a block.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,7 +51,7 @@ class BlockPool:
         self._log = DeltaLog()
         # Leaves hinted never to be used again, oldest hint first; candidates of the evictor all the
         # same.
-        self._dead: dict[int, None] = {}
+        self._dead: OrderedDict[int, None] = OrderedDict()
         self._hinted = bytearray(blocks)
 
     def available(self) -> int:

@@ -24,12 +24,15 @@ more than 3: side 1 gives the victim.
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from random import Random
+from typing import TypeAlias
 
 from worker_svc.kv.base import Key, require
 from worker_svc.kv.evict.leaf_heap import LeafHeap
 from worker_svc.kv.evict.leaf_set import LeafSet
 
+_Ghosts: TypeAlias = OrderedDict[Key, tuple[bool, int]]
 _REGRET = 30.0
 _DECAY = 0.005
 _LEAST, _MOST = 0.02, 0.98
@@ -53,7 +56,8 @@ class Arc:
         self._sets = (LeafSet(), LeafSet())
         self._heaps = (LeafHeap(), LeafHeap())
         # Per side: key -> (evicted at random, number of that eviction), oldest first.
-        self._ghosts: tuple[dict[Key, tuple[bool, int]], dict[Key, tuple[bool, int]]] = ({}, {})
+        # OrderedDict: the first key of a plain dict is found past every key deleted before it.
+        self._ghosts = (_Ghosts(), _Ghosts())
 
     def insert(self, block: int, key: Key, parent: int | None) -> None:
         self._clock += 1
@@ -113,7 +117,7 @@ class Arc:
         ghosts = self._ghosts[side]
         ghosts[self._key[block]] = (at_random, self._evictions)
         if len(ghosts) > self._capacity:
-            del ghosts[next(iter(ghosts))]
+            ghosts.popitem(last=False)
         return block
 
     def _adapt(self, side: int, at_random: bool, evicted: int) -> None:

@@ -13,6 +13,7 @@ block is often no leaf then.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from random import Random
 
 from worker_svc.kv.base import Key, require
@@ -37,7 +38,7 @@ class S3Fifo:
         self._small_leaves = LeafHeap()
         self._main_leaves = LeafHeap()
         # Key -> number of the insertion it was evicted before; the oldest entry first.
-        self._ghosts: dict[Key, int] = {}
+        self._ghosts: OrderedDict[Key, int] = OrderedDict()
 
     def insert(self, block: int, key: Key, parent: int | None) -> None:
         self._insertions += 1
@@ -93,7 +94,7 @@ class S3Fifo:
     def _remember(self, key: Key) -> None:
         self._ghosts[key] = self._insertions
         if len(self._ghosts) > self._capacity:
-            del self._ghosts[next(iter(self._ghosts))]
+            self._ghosts.popitem(last=False)
 
     def _side(self, block: int) -> LeafHeap:
         return self._main_leaves if self._main[block] else self._small_leaves

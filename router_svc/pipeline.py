@@ -20,7 +20,6 @@ from cache_index.base import IndexKey, WorkerId
 from cache_index.costs import LedgerState
 from cache_index.identity import ModelIdentity
 from cache_index.keys import index_keys
-from cache_index.ledger import NoCandidate
 from kvroute.errors import Expired, NotFound, Overloaded, Unavailable, from_status
 from kvroute.tokens import TOKEN_BYTES
 from kvroute.v1 import common_pb2, router_pb2, worker_pb2
@@ -216,17 +215,14 @@ class Pipeline:
     async def _attempt(self, job: Job, write: Write) -> None:
         decision, load = await self._decide(job)
         started = time.monotonic()
-        try:
-            held = await book(
-                job.fleet.ledger,
-                decision,
-                prompt_tokens=job.prompt_tokens,
-                max_tokens=job.request.sampling.max_tokens,
-                block_size=job.identity.block_size,
-                deadline_s=max(0.0, job.deadline - started),
-            )
-        except NoCandidate as error:
-            raise Unavailable(str(error)) from None
+        held = await book(
+            job.fleet.ledger,
+            decision,
+            prompt_tokens=job.prompt_tokens,
+            max_tokens=job.request.sampling.max_tokens,
+            block_size=job.identity.block_size,
+            deadline_s=max(0.0, job.deadline - started),
+        )
         worker_id = WorkerId(held.price.candidate.worker_id)
         with held, job.fleet.in_flight.computing(worker_id, job.keys):
             record_decision(job.record, decision, held.price)

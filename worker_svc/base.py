@@ -36,7 +36,6 @@ class Sampling:
 class TokenLogprobs:
     """Natural log-probabilities of one chosen token and of the most likely ones, best first.
 
-
     They are the model's own: before temperature, penalties, bias and cuts.
     """
 

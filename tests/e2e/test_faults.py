@@ -23,13 +23,17 @@ from tests.fakes.processes import Fleet, fleet
 from tests.fakes.wait import until
 
 PROMPT = list(range(1, 200))
+COST = {"ms_per_token": 0.2}
+"""A miss costs 40 ms: what is learned of it must outweigh the noise of a busy machine."""
 
 
 @asynccontextmanager
 async def two_workers(folder: Path, server: EmbeddedServer) -> AsyncIterator[tuple[Fleet, str]]:
     """Two fake-model workers and a router; yields the fleet and the router's address."""
     async with fleet(folder, server.url) as found:
-        router, *_ = await asyncio.gather(found.router(), found.worker("w1"), found.worker("w2"))
+        router, *_ = await asyncio.gather(
+            found.router(), found.worker("w1", fake=COST), found.worker("w2", fake=COST)
+        )
         async with Client(router.address) as client:
             await connected(client, 2)
         yield found, router.address

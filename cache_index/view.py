@@ -14,6 +14,8 @@ hits 3.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -48,7 +50,7 @@ class _Bit:
 
 
 class IndexView:
-    """Pure and synchronous. `max_blocks` is a hard cap on distinct blocks (about 110 bytes each)."""
+    """Pure and synchronous. `max_blocks`: hard cap on distinct blocks (about 110 bytes each)."""
 
     def __init__(self, max_blocks: int = 8_000_000) -> None:
         self.max_blocks = max_blocks
@@ -171,27 +173,31 @@ class IndexView:
             bit.count -= 1
             bit.digest ^= key
 
-    def sweep(self) -> int:
-        """Clears dead bits from one shard; returns the entries looked at. Call it now and then:
-        O(blocks / shards).
+    def sweep(self, limit: int = 20_000) -> int:
+        """Clears dead bits, shard by shard, until `limit` entries were looked at; returns how many.
+
+        Call it now and then; it costs nothing while no bit is dead.
         """
-        if not self._sweeping:
-            if not self._dead:
-                return 0
-            self._sweeping, self._next_shard = self._dead, 0
-        shard, dead = self._shards[self._next_shard], self._sweeping
-        touched = [(key, mask & ~dead) for key, mask in shard.items() if mask & dead]
-        for key, left in touched:
-            if left:
-                shard[key] = left
+        looked = 0
+        while self._dead and looked < limit:
+            if not self._sweeping:
+                self._sweeping, self._next_shard = self._dead, 0
+            looked += self._sweep_shard(self._shards[self._next_shard], self._sweeping)
+            self._next_shard += 1
+            if self._next_shard == SHARDS:
+                # Only bits that were dead when this round began have seen every shard.
+                self._dead &= ~self._sweeping
+                self._sweeping = 0
+        return looked
+
+    @staticmethod
+    def _sweep_shard(shard: dict[int, int], dead: int) -> int:
+        looked = len(shard)
+        for key, mask in [(key, mask & ~dead) for key, mask in shard.items() if mask & dead]:
+            if mask:
+                shard[key] = mask
             else:
                 del shard[key]
-        looked = len(shard) + len(touched)
-        self._next_shard += 1
-        if self._next_shard == SHARDS:
-            # Only bits that were dead when this round began have seen every shard.
-            self._dead &= ~self._sweeping
-            self._sweeping = 0
         return looked
 
     # -- questions
@@ -269,9 +275,7 @@ class IndexView:
             assert self._names[bit.mask] == worker, "a bit names another worker"
             alive |= bit.mask
             blocks = self.blocks_of(worker)
-            digest: int = 0
-            for key in blocks:
-                digest ^= key
+            digest = functools.reduce(operator.xor, blocks, 0)
             assert (len(blocks), digest) == (bit.count, bit.digest), f"count of {worker} is wrong"
         assert alive == self._alive and len(self._names) == len(self._bits), "alive mask is wrong"
         assert not self._alive & self._dead, "a bit is alive and dead"

@@ -18,6 +18,10 @@ from pathlib import Path
 from kvroute.errors import StartError
 
 POLL_S = 0.05
+GRACE_S = 15.0
+"""Seconds for an orderly end. Routers let running requests finish for 10."""
+
+PROGRAM = (sys.executable, "-m", "kvroute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +35,12 @@ class Ready:
 class Child:
     """One child process. `start` once; `stop` is idempotent and may follow at any time."""
 
-    def __init__(self, name: str, args: Sequence[str], folder: Path) -> None:
+    def __init__(
+        self, name: str, args: Sequence[str], folder: Path, program: Sequence[str] = PROGRAM
+    ) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
-        self._args = tuple(args)
+        self._command = (*program, *args)
         self._ready_file = folder / f"{name}.ready"
         self._process: asyncio.subprocess.Process | None = None
 
@@ -49,8 +55,7 @@ class Child:
     async def start(self) -> None:
         """Starts the process; its log and its ready file from an earlier run are dropped."""
         self._ready_file.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "kvroute", *self._args]
-        command += ["--ready-file", str(self._ready_file), "--leash"]
+        command = [*self._command, "--ready-file", str(self._ready_file), "--leash"]
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *command,
@@ -86,7 +91,7 @@ class Child:
         if self._process is not None:
             await self._process.wait()
 
-    async def stop(self, grace_s: float = 10.0) -> None:
+    async def stop(self, grace_s: float = GRACE_S) -> None:
         """SIGTERM, then SIGKILL after `grace_s`. Returns when the process is gone."""
         process = self._process
         if process is None or process.returncode is not None:

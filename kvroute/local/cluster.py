@@ -74,7 +74,7 @@ class LocalCluster:
         """Returns, when the fleet can no longer serve, why: the router or all workers ended."""
         assert self.router is not None
         router = asyncio.create_task(self.router.ended())
-        workers = asyncio.gather(*(worker.ended() for worker in self.workers))
+        workers = asyncio.create_task(self._workers_ended())
         try:
             await asyncio.wait({router, workers}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -83,6 +83,10 @@ class LocalCluster:
         if not self.router.running:
             return f"the router ended: {self.router.reason()}"
         return f"all workers ended: {self.workers[0].reason()}"
+
+    async def _workers_ended(self) -> None:
+        for worker in self.workers:
+            await worker.ended()
 
     async def _start(self) -> None:
         plan = self.plan
@@ -110,8 +114,7 @@ class LocalCluster:
 
         self._say("starting the embedded Valkey")
         server = await self._stack.enter_async_context(EmbeddedServer())
-        url: str = server.url
-        return url
+        return server.url
 
     async def _stop_workers(self) -> None:
         await asyncio.gather(*(worker.stop() for worker in self.workers))

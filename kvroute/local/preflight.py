@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from kvroute.errors import SettingsError, StartError
 
@@ -59,32 +58,14 @@ def require_model(model: str) -> None:
 
 
 async def require_redis(url: str, timeout_s: float = 3.0) -> None:
-    """Raises StartError when no Redis or Valkey answers at `url`."""
-    from redis.asyncio import Redis
-    from redis.exceptions import RedisError
+    """Raises StartError when no Redis or Valkey that is new enough answers at `url`."""
+    from cache_index.redis_url import check_server, client_from_url
 
+    client = client_from_url(url, timeout_s=timeout_s)
     try:
-        client = Redis.from_url(url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s)
-    except ValueError as error:
-        raise StartError(f"{hide_password(url)} is no Redis URL: {error}") from None
-    try:
-        await client.ping()
-    except (RedisError, OSError) as error:
-        raise StartError(
-            f"no Redis or Valkey answers at {hide_password(url)} ({error}): start one, or leave "
-            "--redis-url out to use the embedded Valkey"
-        ) from None
+        await check_server(client, url)
+    except StartError as error:
+        hint = ", or leave --redis-url out to use the embedded Valkey"
+        raise StartError(f"{error.message}{hint}", field="redis_url") from error
     finally:
         await client.aclose()
-
-
-def hide_password(url: str) -> str:
-    """The URL without the password in it.
-
-    >>> hide_password("redis://me:secret@host:6379/0")
-    'redis://me:***@host:6379/0'
-    """
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    return url.replace(f":{parts.password}@", ":***@", 1)

@@ -1,0 +1,3 @@
+"""Fixtures that every tier may use."""
+
+pytest_plugins = ["tests.fakes.valkey"]

@@ -146,9 +146,7 @@ class Pipeline:
         check_ids(token_ids, fleet.identity, "tokens")
         return await self._tokens.text(token_ids, fleet.usable())
 
-    async def _token_ids(
-        self, request: router_pb2.GenerateRequest, fleet: ModelFleet
-    ) -> bytes:
+    async def _token_ids(self, request: router_pb2.GenerateRequest, fleet: ModelFleet) -> bytes:
         if request.WhichOneof("input") == "token_ids":
             return request.token_ids
         identity = fleet.identity

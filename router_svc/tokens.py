@@ -55,9 +55,7 @@ class TokenSource:
         ask = worker_pb2.Tokenize(token_ids=token_ids)
         return (await self._ask(ask, links)).text
 
-    async def _ask(
-        self, ask: worker_pb2.Tokenize, links: Sequence[Link]
-    ) -> worker_pb2.Tokenized:
+    async def _ask(self, ask: worker_pb2.Tokenize, links: Sequence[Link]) -> worker_pb2.Tokenized:
         failure: KvrouteError = Unavailable("no worker is connected that could tokenize the prompt")
         for link in sorted(links, key=lambda link: link.in_flight)[:3]:
             again = worker_pb2.Tokenize()

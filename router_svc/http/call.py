@@ -12,22 +12,6 @@ from router_svc.http.tools import Tools
 
 POLICY_HEADER = "x-kvroute-policy"
 
-KNOWN = frozenset(
-    # Read here.
-    "model prompt messages n best_of stream stream_options echo suffix temperature top_p top_k min_p"
-    " max_tokens max_completion_tokens min_tokens seed stop stop_token_ids ignore_eos logit_bias"
-    " repetition_penalty presence_penalty frequency_penalty logprobs top_logprobs response_format"
-    " tools tool_choice parallel_tool_calls functions function_call modalities audio chat_template"
-    " chat_template_kwargs add_generation_prompt continue_final_message return_token_ids"
-    " use_beam_search policy priority cache_salt session_id end_session cache_control"
-    " prompt_cache_retention"
-    # OpenAI's, without a meaning here.
-    " user metadata store service_tier safety_identifier prompt_cache_key reasoning_effort verbosity"
-    " prediction web_search_options".split()
-)
-"""Fields that are no surprise; all others are ignored and logged, as clients send what other
-servers know."""
-
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
@@ -54,6 +38,8 @@ class Call:
     tools: Tools = Tools()
     prefixes: tuple[router_pb2.Chat, ...] = ()
     """The chat up to each cache breakpoint."""
+    ignored: tuple[str, ...] = ()
+    """Fields of the body that meant nothing: clients send what other servers know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ def parse_chat(values: dict[str, Any], context: Context) -> Call:
         token_ids=fields.flag("return_token_ids"),
         tools=tools,
         prefixes=tuple(prefixes(chat, messages.marks)),
+        ignored=fields.ignored(),
     )
 
 

@@ -32,6 +32,7 @@ def parse_completion(values: dict[str, Any], context: Context) -> Call:
         stream=stream,
         token_ids=fields.flag("return_token_ids"),
         echo=echo,
+        ignored=fields.ignored(),
     )
 
 

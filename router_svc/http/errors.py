@@ -24,6 +24,11 @@ from kvroute.errors import (
 
 REQUEST_ID_HEADER = "x-request-id"
 _INNER_FIELD = re.compile(r"^(sampling|chat)\.")
+_PUBLIC = {
+    "chat": "messages",
+    "tools_json": "tools",
+    "template_kwargs_json": "chat_template_kwargs",
+}
 _DEFAULT_RETRY_MS = 1000
 
 
@@ -136,9 +141,7 @@ def public_field(field: str) -> str:
     name = _INNER_FIELD.sub("", field)
     if name.startswith("token_ids"):
         return "prompt" + name.removeprefix("token_ids")
-    return {"chat": "messages", "tools_json": "tools", "template_kwargs_json": "chat_template_kwargs"}.get(
-        name, name
-    )
+    return _PUBLIC.get(name, name)
 
 
 def _public_message(error: KvrouteError, param: str) -> str:

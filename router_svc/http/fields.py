@@ -30,22 +30,38 @@ class Fields:
     """
 
     def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
-        self.values = values
         self.path = path
+        self._values = values
+        self._read: set[str] = set()
+
+    def get(self, key: str) -> Any:
+        """The value as it is; None when absent."""
+        self._read.add(key)
+        return self._values.get(key)
+
+    def ignored(self) -> tuple[str, ...]:
+        """Keys that nobody has asked for so far."""
+        return tuple(key for key in self._values if key not in self._read)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All of it; every key counts as read."""
+        self._read.update(self._values)
+        return dict(self._values)
 
     def name(self, key: str) -> str:
         """The path of a field of this object."""
         return f"{self.path}.{key}" if self.path else key
 
     def has(self, key: str) -> bool:
-        return self.values.get(key) is not None
+        return self.get(key) is not None
 
     def text(self, key: str, default: str = "") -> str:
-        value = self.values.get(key)
+        value = self.get(key)
         return default if value is None else check_text(self.name(key), value)
 
     def flag(self, key: str, default: bool = False) -> bool:
-        value = self.values.get(key)
+        value = self.get(key)
         if value is None:
             return default
         if not isinstance(value, bool):
@@ -54,7 +70,7 @@ class Fields:
 
     def integer(self, key: str, low: int, high: int) -> int | None:
         """A whole number within `low` and `high`; 3.0 is one, as JSON knows no other numbers."""
-        value = self.values.get(key)
+        value = self.get(key)
         if value is None:
             return None
         if isinstance(value, float) and value.is_integer():
@@ -66,7 +82,7 @@ class Fields:
         return value
 
     def number(self, key: str, low: float, high: float) -> float | None:
-        value = self.values.get(key)
+        value = self.get(key)
         return None if value is None else check_number(self.name(key), value, low, high)
 
     def choice(self, key: str, allowed: Collection[str]) -> str:
@@ -78,12 +94,12 @@ class Fields:
 
     def child(self, key: str) -> Fields | None:
         """The object under `key`."""
-        value = self.values.get(key)
+        value = self.get(key)
         return None if value is None else as_object(self.name(key), value)
 
     def array(self, key: str, most: int) -> list[Any]:
         """The array under `key`, of at most `most` items; empty when absent."""
-        value = self.values.get(key)
+        value = self.get(key)
         if value is None:
             return []
         if not isinstance(value, list):
@@ -101,7 +117,7 @@ class Fields:
         """Refuses a known field that is not served, unless it has one of the values that change
         nothing.
         """
-        value = self.values.get(key)
+        value = self.get(key)
         if value is None or any(value == one and type(value) is type(one) for one in harmless):
             return
         raise InvalidArgument(
@@ -116,7 +132,7 @@ def as_object(name: str, value: Any) -> Fields:
 
 
 def check_text(name: str, value: Any) -> str:
-    """`value` as text that can be sent on: no lone surrogates, which JSON escapes can smuggle in."""
+    """`value` as text that can be sent on: JSON escapes can smuggle in half surrogate pairs."""
     if not isinstance(value, str):
         raise wrong_type(name, value, str)
     if not value.isascii():

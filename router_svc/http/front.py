@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +41,7 @@ class Front:
             raise Unavailable("this router is shutting down", retry_after_ms=1000)
         self.backend.check_ready()
 
-    def note_ignored(self, names: list[str]) -> None:
+    def note_ignored(self, names: Sequence[str]) -> None:
         """Logs fields that mean nothing here, each name once, as many as fit."""
         for name in names:
             if name not in self._ignored and len(self._ignored) < _MAX_IGNORED:

@@ -11,7 +11,7 @@ from aiohttp import web
 from kvroute.v1 import router_pb2
 from router_svc.http.answer import Shape, answer
 from router_svc.http.base import Backend
-from router_svc.http.call import KNOWN, POLICY_HEADER, Call, Context
+from router_svc.http.call import POLICY_HEADER, Call, Context
 from router_svc.http.chat import ChatShape, parse_chat
 from router_svc.http.completions import CompletionShape, parse_completion
 from router_svc.http.front import FRONT, Front, read_object
@@ -37,14 +37,12 @@ def _chat_shape(call: Call, front: Front) -> Shape:
     return ChatShape(call, parser, lambda: f"call_{front.new_id()}")
 
 
-async def _generate(
-    request: web.Request, parse: Parse, new_shape: NewShape
-) -> web.StreamResponse:
+async def _generate(request: web.Request, parse: Parse, new_shape: NewShape) -> web.StreamResponse:
     front = request.app[FRONT]
     with front.limits.hold(bearer(request.headers)):
         values = await read_object(request)
         call = parse(values, _context(request, front))
-        front.note_ignored([name for name in values if name not in KNOWN])
+        front.note_ignored(call.ignored)
         traced = trace(request.headers)
         for one in call.requests:
             if traced is not None:

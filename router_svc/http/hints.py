@@ -30,14 +30,15 @@ def parse_hints(fields: Fields, session_header: str) -> common_pb2.ReuseHints:
     Raises:
         InvalidArgument: naming the field.
     """
-    retention = _RETENTIONS.get(fields.choice("prompt_cache_retention", _RETENTIONS), 0)
+    named = _RETENTIONS.get(fields.choice("prompt_cache_retention", _RETENTIONS))
+    retentions = [one for one in (named, cache_control(fields)) if one is not None]
     session = fields.text("session_id") or session_header
     if len(session) > MAX_NAME:
         raise InvalidArgument.of(
             "session_id", f"{len(session)} characters long", f"at most {MAX_NAME}"
         )
     return common_pb2.ReuseHints(
-        retention=max(retention, cache_control(fields) or 0),
+        retention=max(retentions, default=common_pb2.CACHE_RETENTION_UNSPECIFIED),
         session_id=session,
         end_session=fields.flag("end_session"),
     )

@@ -101,7 +101,7 @@ def _message(fields: Fields, found: Messages) -> router_pb2.ChatMessage:
 
 
 def _content(fields: Fields, found: Messages) -> str:
-    value = fields.values.get("content")
+    value = fields.get("content")
     if value is None:
         return ""
     if isinstance(value, str):
@@ -149,7 +149,7 @@ def _tool_call(call: Fields) -> dict[str, Any]:
 
 
 def _arguments(function: Fields) -> Any:
-    value = function.values.get("arguments")
+    value = function.get("arguments")
     if value is None:
         return {}
     if isinstance(value, dict):

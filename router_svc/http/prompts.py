@@ -18,7 +18,7 @@ def parse_prompts(fields: Fields, most: int) -> list[router_pb2.GenerateRequest]
     Raises:
         InvalidArgument: naming the prompt, or the token in it.
     """
-    value = fields.values.get("prompt")
+    value = fields.get("prompt")
     if value is None:
         raise InvalidArgument.of("prompt", "missing", "a string, token ids, or an array of these")
     if isinstance(value, list) and value and isinstance(value[0], str | list):

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 from aiohttp import web
-from aiohttp.typedefs import Middleware
 
 from kvroute.errors import KvrouteError
 from router_svc.http.errors import (
@@ -19,7 +18,7 @@ from router_svc.http.errors import (
 from router_svc.http.front import FRONT
 from router_svc.http.headers import request_id
 
-REQUEST_ID = "kvroute_request_id"
+REQUEST_ID = web.RequestKey("request_id", str)
 """Key of the id in a request's storage."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -37,7 +36,8 @@ async def boundary(request: web.Request, handler: Handler) -> web.StreamResponse
         return _error(request, error)
     except OSError as error:
         # The client has left: there is nobody to answer.
-        structlog.get_logger().info("client left", request=request.get(REQUEST_ID), reason=str(error))
+        log = structlog.get_logger()
+        log.info("client left", request=request.get(REQUEST_ID), reason=str(error))
         raise
     except Exception as error:
         structlog.get_logger().exception("request failed", request=request.get(REQUEST_ID))

@@ -33,7 +33,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one part brought for one answer. `finish_reason` ("stop" or "length") in the last one."""
+    """What one part brought for one answer. `finish_reason`, "stop" or "length", in the last."""
 
     choice: Choice
     text: str

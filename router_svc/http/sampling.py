@@ -64,13 +64,12 @@ def _seed(fields: Fields) -> int | None:
 
 
 def _stops(fields: Fields) -> list[str]:
-    value = fields.values.get("stop")
+    value = fields.get("stop")
     if isinstance(value, str):
         # An empty stop string stops nothing; OpenAI takes it so.
         return [_stop("stop", value)] if value else []
-    return [
-        _stop(f"stop[{number}]", text) for number, text in enumerate(fields.array("stop", MAX_STOPS))
-    ]
+    given = fields.array("stop", MAX_STOPS)
+    return [_stop(f"stop[{number}]", text) for number, text in enumerate(given)]
 
 
 def _stop(name: str, value: object) -> str:

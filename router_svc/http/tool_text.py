@@ -78,7 +78,7 @@ class HermesText:
         return Found("".join(told), tuple(calls))
 
     def finish(self) -> Found:
-        """A call whose closing tag is missing counts if its JSON is whole: stop strings eat tags."""
+        """A call without its closing tag counts if its JSON is whole: stop strings eat tags."""
         held, self._held = self._held, ""
         if not self._inside:
             return Found(held)
@@ -125,7 +125,7 @@ class AutoText:
         return self._chosen.finish()
 
     def _choose(self, start: str) -> ToolText:
-        is_json = start.startswith("{") or start.startswith(PYTHON_TAG)
+        is_json = start.startswith(("{", PYTHON_TAG))
         self._chosen = JsonText() if is_json else HermesText()
         return self._chosen
 

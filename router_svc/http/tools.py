@@ -49,7 +49,7 @@ def parse_tools(fields: Fields) -> Tools:
 
 
 def _choice(fields: Fields) -> str:
-    value = fields.values.get("tool_choice")
+    value = fields.get("tool_choice")
     if isinstance(value, dict):
         chosen = fields.child("tool_choice")
         function = chosen.child("function") if chosen is not None else None

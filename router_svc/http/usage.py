@@ -8,8 +8,8 @@ from router_svc.http.run import Choice, Piece
 
 
 class UsageCounter:
-    """Prompt tokens count once for each prompt, however many answers it gets; so do the cached ones,
-    by the first answer's hit.
+    """Prompt tokens count once for each prompt, however many answers it gets; so do the cached
+    ones, by the first answer's hit.
     """
 
     def __init__(self) -> None:

@@ -161,7 +161,8 @@ class EmbeddedServer:
         if process is not None and process.returncode is None:
             process.terminate()
             try:
-                await asyncio.wait_for(process.wait(), STOP_S)
+                async with asyncio.timeout(STOP_S):
+                    await process.wait()
             except TimeoutError:
                 process.kill()
                 await process.wait()

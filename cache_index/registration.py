@@ -209,11 +209,12 @@ class Registration:
     async def _until_due(self) -> None:
         """Until the next beat, or `flush_s` (at most) after something changed."""
         left = self._next_beat - asyncio.get_running_loop().time()
-        try:
-            await asyncio.wait_for(self._wake.wait(), max(0.0, left))
-            await asyncio.wait_for(self._full.wait(), self._flush_s)
-        except TimeoutError:
-            pass
+        # Not wait_for: in Python 3.11 it swallows a cancellation that meets the event.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, left)):
+                await self._wake.wait()
+            async with asyncio.timeout(self._flush_s):
+                await self._full.wait()
         self._wake.clear()
         self._full.clear()
 

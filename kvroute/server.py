@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -91,14 +90,9 @@ def write_ready_file(path: Path | None, address: str, http: str = "") -> None:
 async def wait_for_signal(
     signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
 ) -> None:
-    """Returns at the first of `signals`."""
+    """Returns at the first of `signals`. Later ones do nothing: an orderly end is under way."""
     loop = asyncio.get_running_loop()
     came = asyncio.Event()
     for number in signals:
         loop.add_signal_handler(number, came.set)
-    try:
-        await came.wait()
-    finally:
-        for number in signals:
-            with contextlib.suppress(RuntimeError):
-                loop.remove_signal_handler(number)
+    await came.wait()

@@ -22,8 +22,7 @@ from kvroute.log import configure
 from kvroute.server import Health, bind, make_server, wait_for_signal, write_ready_file
 from kvroute.v1 import worker_pb2_grpc
 from worker_svc.base import CacheDelta, Sink
-from worker_svc.build import LoadedWorker, build_engine
-from worker_svc.demo_model import DEMO_NAME, ensure_demo_model
+from worker_svc.build import LoadedWorker
 from worker_svc.edge import SERVICE, WorkerEdge
 from worker_svc.engine.options import EngineOptions
 from worker_svc.hub import Hub
@@ -40,6 +39,10 @@ Load = Callable[[WorkerSettings, Sink], LoadedWorker]
 
 def load_model(settings: WorkerSettings, sink: Sink) -> LoadedWorker:
     """The real thing: torch and the model. Takes seconds; raises `StartError` in one line."""
+    # Here, not above: a worker with another engine needs no torch.
+    from worker_svc.build import build_engine
+    from worker_svc.demo_model import DEMO_NAME, ensure_demo_model
+
     options = EngineOptions(
         blocks=settings.blocks,
         block_size=settings.block_size,

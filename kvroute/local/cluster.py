@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kvroute.errors import KvrouteError, StartError
-from kvroute.local.children import Child
+from kvroute.local.children import PROGRAM, Child
 
 if TYPE_CHECKING:
     from kvroute.v1.router_pb2 import ClusterStateResponse
@@ -30,7 +30,9 @@ POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to start. `worker_args` and `router_args` are further command-line arguments."""
+    """What to start. `worker_args` and `router_args` are further command-line arguments;
+    `worker_program` is what takes the place of `kvroute` for workers.
+    """
 
     model: str
     served_name: str
@@ -41,6 +43,7 @@ class Plan:
     ready_timeout_s: float
     worker_args: tuple[str, ...] = ()
     router_args: tuple[str, ...] = ()
+    worker_program: tuple[str, ...] = PROGRAM
 
 
 class LocalCluster:
@@ -99,7 +102,7 @@ class LocalCluster:
         for number in range(plan.workers):
             own = ["--worker-id", f"worker-{number}", "--listen", "127.0.0.1:0"]
             args = ["worker", *common, *model, *own, *plan.worker_args]
-            self.workers.append(Child(f"worker-{number}", args, plan.folder))
+            self.workers.append(Child(f"worker-{number}", args, plan.folder, plan.worker_program))
         args = ["router", *common, "--listen", plan.listen, *plan.router_args]
         self.router = Child("router", args, plan.folder)
         self._stack.push_async_callback(self._stop_workers)

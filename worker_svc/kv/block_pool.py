@@ -18,7 +18,7 @@ a block.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from worker_svc.kv.base import Counts, Delta, Evictor, Key, require
@@ -177,6 +177,10 @@ class BlockPool:
         idle, free = self._idle, len(self._free)
         return Counts(free, idle, self.total - free - idle, self.total, len(self._evictor))
 
+    def is_free(self, block: int) -> bool:
+        """It holds nothing and nobody uses it."""
+        return self._key[block] is None and not self._users[block]
+
     def keys(self) -> tuple[Key, ...]:
         """All cached keys, parents before children."""
         return tuple(self._cached)
@@ -214,6 +218,11 @@ class BlockPool:
             self._children[parent] -= 1
             if not self._children[parent] and not self._users[parent]:
                 self._leaf_on(parent)
+
+    def check_users(self, users: Mapping[int, int]) -> None:
+        """Raises `InvariantError` unless exactly `users[block]` sequences use each block."""
+        found = {block: count for block, count in enumerate(self._users) if count}
+        require(found == dict(users), "blocks are used by others than their owners")
 
     def check(self) -> None:
         """Raises `InvariantError` if anything is inconsistent. O(blocks)."""

@@ -84,7 +84,7 @@ class TextService:
         return self._tokenizer is not None
 
     def fingerprint(self) -> str:
-        """16 hex digits over what decides token ids; empty without a tokenizer. Paths do not enter."""
+        """16 hex digits over what decides token ids, not paths; empty without a tokenizer."""
         if self._tokenizer is None:
             return ""
         return _digest({"content": _content(self._tokenizer), "adds_bos": self._adds_bos})

@@ -1,0 +1,1 @@
+"""Paged attention under unmodified transformers models."""

@@ -1,0 +1,1 @@
+"""The demo model: fetched from a package registry, converted once, cached."""

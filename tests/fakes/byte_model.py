@@ -1,6 +1,6 @@
 """A model whose tokens are bytes and whose answers a prompt can dictate: `[[say:TEXT]]` in the
-prompt is answered with TEXT and an end. Any other prompt gets letters that depend on the prompt and,
-when sampled, on the seed.
+prompt is answered with TEXT and an end. Any other prompt gets letters that depend on the prompt
+and, when sampled, on the seed.
 
 Text goes through the worker's own detokenizer and stop strings, so characters split over tokens and
 stops behave as with a real model.
@@ -13,10 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.fakes.engine import FakeEngine, _Run
 from worker_svc.base import EngineRequest, Finished, Output
 from worker_svc.text.stream import TextStream
-
-from tests.fakes.engine import FakeEngine, _Run
 
 BOS, EOS = 256, 257
 _SAY = re.compile(r"\[\[say:(.*?)\]\]", re.DOTALL)
@@ -50,6 +49,7 @@ class ByteEngine(FakeEngine):
 
     def __init__(self, *args: Any, **fields: Any) -> None:
         super().__init__(*args, **fields)
+        self.generated = 0
         self._streams: dict[int, TextStream] = {}
         self._text = ByteText()
 
@@ -63,6 +63,7 @@ class ByteEngine(FakeEngine):
         token = self._token(request, position)
         run.tokens.append(token)
         run.generated += 1
+        self.generated += 1
         armed = position + 1 >= sampling.min_tokens
         if armed and (
             (token == EOS and not sampling.ignore_eos) or token in sampling.stop_token_ids

@@ -60,6 +60,10 @@ async def stack(
             max_context=settings.max_context or MAX_CONTEXT,
             tokenizer="fake",
             chat_template="fake",
+            revision="",
+            architecture="fake",
+            parameters=0,
+            kv_bytes_per_token=0,
         )
         return LoadedWorker(cast(Engine, made), cast(TextService, text()), facts)
 

@@ -36,6 +36,10 @@ def load_fake(fake: dict[str, Any]) -> Any:
             max_context=settings.max_context or MAX_CONTEXT,
             tokenizer="numbers",
             chat_template="",
+            revision="",
+            architecture="fake",
+            parameters=0,
+            kv_bytes_per_token=0,
         )
         return LoadedWorker(cast(Engine, engine), cast(TextService, FakeText()), facts)
 

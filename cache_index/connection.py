@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
+import hiredis
 from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
+from cache_index import tasks
 from cache_index.breaker import Breaker
 from cache_index.functions import Call
+from cache_index.patience import Patience
 from kvroute.errors import Unavailable
 
 TIMEOUT_S = 0.1
@@ -42,6 +46,17 @@ class _Waiting:
 
 def _as_is(reply: Any, wanted: bool) -> Any:
     return reply
+
+
+def _pack(call: Call) -> bytes:
+    return cast(bytes, hiredis.pack_command(cast(Any, call.command())))
+
+
+async def _read(connection: AbstractConnection) -> Any:
+    """The next reply. The batch has one time-out in all: redis-py's own, per reply, would cost more
+    than the reading.
+    """
+    return await connection.read_response(timeout=math.inf, disconnect_on_error=False)
 
 
 class OrderedConnection:
@@ -97,10 +112,7 @@ class OrderedConnection:
     async def close(self) -> None:
         self._closed = True
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await tasks.end(task)
         await self._drop()
 
     # -- the writer
@@ -113,11 +125,11 @@ class OrderedConnection:
                 if self._renew:
                     await self._drop()
                 if self._connection is None:
-                    async with asyncio.timeout(CONNECT_S):
+                    async with Patience(CONNECT_S):
                         await self._connect()
                 batch = self._take()
                 if batch:
-                    async with asyncio.timeout(self._timeout_s):
+                    async with Patience(self._timeout_s):
                         await self._exchange(batch)
                 batch = []
             self._breaker.healed()
@@ -142,13 +154,11 @@ class OrderedConnection:
     async def _exchange(self, batch: list[_Waiting]) -> None:
         connection = self._connection
         assert connection is not None
-        packed: list[bytes] = []
-        for waiting in batch:
-            packed += connection.pack_command(*waiting.build().command())
+        packed = [_pack(waiting.build()) for waiting in batch]
         await connection.send_packed_command([b"".join(packed)], check_health=False)
         for waiting in batch:
             try:
-                reply = await connection.read_response(disconnect_on_error=False)
+                reply = await _read(connection)
             except ResponseError as error:
                 reply = error
             reply = waiting.sink(reply, not waiting.future.done())
@@ -165,9 +175,9 @@ class OrderedConnection:
         await connection.connect()
 
         async def send(call: Call) -> Any:
-            packed = connection.pack_command(*call.command())
-            await connection.send_packed_command(packed, check_health=False)
-            return await connection.read_response(disconnect_on_error=False)
+            packed = _pack(call)
+            await connection.send_packed_command([packed], check_health=False)
+            return await _read(connection)
 
         await self._on_connect(send)
         self.connects += 1

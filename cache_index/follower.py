@@ -9,7 +9,6 @@ answer, the copy is served as it was (`stale`).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Callable, Mapping
 
@@ -17,7 +16,7 @@ import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from cache_index import functions
+from cache_index import functions, tasks
 from cache_index.audit import Audit
 from cache_index.base import WorkerId
 from cache_index.commands import get, hash_all, set_if_missing, stream_read
@@ -97,10 +96,7 @@ class Follower:
 
     async def stop(self) -> None:
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await tasks.end(task)
         self.stale = True
         await self._client.aclose()
 

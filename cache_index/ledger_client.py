@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 from redis.exceptions import RedisError, ResponseError
 
-from cache_index import functions
+from cache_index import functions, tasks
 from cache_index.base import RouterId
 from cache_index.connection import OrderedConnection, Send
 from cache_index.costs import Candidate, LearnedCosts, LedgerState, SlotLoad, cheapest, price
@@ -86,10 +86,7 @@ class LedgerClient:
     async def stop(self) -> None:
         """Closes the session: whatever was still booked is gone at once."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await tasks.end(task)
         if self._connection.available:
             with contextlib.suppress(Unavailable, RedisError):
                 await self._connection.call(self._session.close_call)
@@ -137,13 +134,24 @@ class LedgerClient:
             return booking
 
         for _ in range(2):
-            reply = await self._connection.call(build, sink)
+            reply = await self._answer(self._connection.call(build, sink))
             if isinstance(reply, Booking):
                 return reply
             if reply == b"NOCAND":
                 raise NoCandidate("no candidate is alive in the ledger")
             # A refusal booked nothing, so that one more try, in a new session, is safe.
         raise Unavailable(f"the ledger in Redis refuses this session: {reply!r}")
+
+    async def _answer(self, future: asyncio.Future[Any]) -> Any:
+        try:
+            return await future
+        except asyncio.CancelledError:
+            # The reply may be in already, unseen: nobody else would end that booking.
+            if future.done() and not future.cancelled() and future.exception() is None:
+                reply = future.result()
+                if isinstance(reply, Booking):
+                    self.finish(reply)
+            raise
 
     def book_local(
         self,

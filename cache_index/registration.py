@@ -17,7 +17,7 @@ from typing import Protocol
 import structlog
 from redis.exceptions import RedisError
 
-from cache_index import functions
+from cache_index import functions, tasks
 from cache_index.base import BlockKey, Epoch, WorkerId
 from cache_index.commands import hash_all, hash_set
 from cache_index.fleet import WorkerDescription, WorkerRecord
@@ -173,10 +173,7 @@ class Registration:
 
     async def _cancel(self) -> None:
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await tasks.end(task)
 
     # -- the task
 
@@ -209,7 +206,7 @@ class Registration:
     async def _until_due(self) -> None:
         """Until the next beat, or `flush_s` (at most) after something changed."""
         left = self._next_beat - asyncio.get_running_loop().time()
-        # Not wait_for: in Python 3.11 it swallows a cancellation that meets the event.
+        # Not wait_for: before Python 3.12 it may swallow a cancellation.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
                 await self._wake.wait()

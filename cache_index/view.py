@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cache_index.base import Epoch, IndexKey, WorkerId
@@ -242,11 +242,15 @@ class IndexView:
         return hits
 
     def _record(self, hits: Hits, mask: int, blocks: int) -> None:
-        names = self._names
         hits.best = blocks
+        for worker in self._owners(mask):
+            hits[worker] = blocks
+
+    def _owners(self, mask: int) -> Iterator[WorkerId]:
+        names = self._names
         while mask:
             bit = mask & -mask
-            hits[names[bit]] = blocks
+            yield names[bit]
             mask ^= bit
 
     def holds(self, worker: WorkerId, key: IndexKey) -> bool:

@@ -32,7 +32,7 @@ def build_engine(
     *,
     dtype: str = "auto",
     revision: str = "",
-    device: str = "cpu",
+    device: str = "auto",
     max_context: int = 0,
     threads: int = 0,
     trust_remote_code: bool = False,
@@ -40,9 +40,12 @@ def build_engine(
     """Loads a model directory or hub name and checks that it is served exactly.
 
     `dtype` "auto": float32 on CPU, the checkpoint's own elsewhere. `max_context` 0: what the
-    model's config says. `threads` 0: torch's default. Takes seconds to minutes. Raises `StartError`
+    model's config says. `device` "auto": CUDA where there
+    is one. `threads` 0: torch's default. Takes seconds to minutes. Raises `StartError`
     with one line, or `Unsupported` when the architecture cannot be served.
     """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     if threads:
         torch.set_num_threads(threads)
     loaded = load(

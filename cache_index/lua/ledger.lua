@@ -333,7 +333,9 @@ end
 local function join(keys, argv)
   local slot, epoch, Q, T = tonumber(argv[1]), tonumber(argv[2]), keys[1], keys[3]
   local row = part(keys[2], slot * ROW, 8)
-  if #row == 8 and struct.unpack('<d', row) > epoch then return 'FENCED' end -- a late duplicate
+  local known = #row == 8 and struct.unpack('<d', row) or 0
+  if known == epoch then return 'OK' end -- a repeated call must not zero the row again
+  if known > epoch then return 'FENCED' end -- a late call of an earlier life
   local length = redis.call('STRLEN', Q)
   while length < slot * 8 do -- SETRANGE pads with zeros, which would read "alive and idle"
     put(Q, length, DEAD)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import click
@@ -35,5 +34,5 @@ def command(config: Path | None, **flags: object) -> None:
     from kvroute.demo.run import demonstrate
 
     settings = from_options(DemoSettings, "demo", config, flags)
-    held = asyncio.run(demonstrate(settings, Console(stderr=True)))
+    held = demonstrate(settings, Console(stderr=True))
     click.get_current_context().exit(0 if held else 1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from kvroute.v1 import router_pb2
 
-BAR = 10
+BAR = 8
 """Width of a cache bar in characters."""
 
 
@@ -29,16 +30,16 @@ def _model_table(
         f"  (router {state.router_id} of {model.routers}, policy {model.default_policy})",
         style="not bold dim",
     )
-    table = Table()
+    # Nine columns fit in 80 characters only without frames.
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("worker", style="bold", no_wrap=True)
     table.add_column("address", no_wrap=True)
-    table.add_column("link")
-    table.add_column("blocks", justify="right")
+    table.add_column("link", no_wrap=True)
+    table.add_column("blocks", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    table.add_column("active", justify="right")
-    table.add_column("queue ms", justify="right")
-    table.add_column("miss ms/1k", justify="right")
-    table.add_column("step ms", justify="right")
+    # Requests under way; milliseconds of work waiting, for 1,000 missing tokens, for a decode step.
+    for name in ("open", "queue", "miss/1k", "step"):
+        table.add_column(name, justify="right")
     for worker in sorted(model.workers, key=lambda one: one.worker_id):
         step = worker.costs.step_base_ms + worker.costs.step_ms_per_request
         table.add_row(

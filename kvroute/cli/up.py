@@ -56,37 +56,32 @@ def command(config: Path | None, **flags: object) -> None:
     """
     from rich.console import Console
 
-    settings = from_options(UpSettings, "up", config, flags)
-    console = Console(stderr=True)
-    with _terminate_like_interrupt():
-        asyncio.run(serve(settings, config, console))
-
-
-async def serve(settings: UpSettings, config: Path | None, console: Console) -> None:
-    """Runs until cancelled. Raises StartError when a part does not start or all have ended."""
-    from kvroute.local.cluster import LocalCluster
     from kvroute.local.model import prepare_model
     from kvroute.local.preflight import require_free_port, require_redis
 
+    settings = from_options(UpSettings, "up", config, flags)
+    console = Console(stderr=True)
     require_free_port(settings.listen)
     if settings.redis_url:
-        await require_redis(settings.redis_url)
-    model = prepare_model(settings.model, console)
-    with console.status("starting") as status:
+        asyncio.run(require_redis(settings.redis_url))
+    plan = make_plan(settings, prepare_model(settings.model, console), config)
+    # Ctrl-C is how it is meant to end, so that is a success.
+    with _terminate_like_interrupt(), contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(plan, console))
 
-        def say(text: str) -> None:
-            if console.is_terminal:
-                status.update(text)
-            else:
-                console.print(text, soft_wrap=True, highlight=False)
 
-        cluster = LocalCluster(make_plan(settings, model, config), say)
-        await cluster.__aenter__()
-    try:
-        await watch(cluster, console)
-    finally:
-        console.print("ending: router, workers, control plane")
-        await cluster.__aexit__(None, None, None)
+async def serve(plan: Plan, console: Console) -> None:
+    """Runs until cancelled. Raises StartError when a part does not start or all have ended."""
+    from kvroute.local.cluster import LocalCluster
+
+    def say(text: str) -> None:
+        console.print(text, soft_wrap=True, highlight=False)
+
+    async with LocalCluster(plan, say) as cluster:
+        try:
+            await watch(cluster, console)
+        finally:
+            say("ending: router, workers, control plane")
 
 
 def make_plan(settings: UpSettings, model: str, config: Path | None) -> Plan:

@@ -31,15 +31,15 @@ BASELINE = "round_robin"
 BETTER = "lbgr_plus"
 
 
-async def demonstrate(settings: DemoSettings, console: Console) -> bool:
+def demonstrate(settings: DemoSettings, console: Console) -> bool:
     """Runs the demo; progress goes to `console`, results to standard output. Returns whether all
     checks held. Raises StartError when the fleet does not come up.
     """
     if settings.redis_url:
-        await require_redis(settings.redis_url)
+        asyncio.run(require_redis(settings.redis_url))
     model = prepare_model(settings.model, console)
-    requests = await asyncio.to_thread(make_requests, settings, model)
-    runs = await run_all(settings, model, requests, console)
+    requests = make_requests(settings, model)
+    runs = asyncio.run(run_all(settings, model, requests, console))
     summary = summarize(runs, settings.block_size)
     checks = check_all(summary, BASELINE, BETTER, settings.block_size)
     out = Console()
@@ -114,7 +114,7 @@ def _progress(console: Console) -> Progress:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    return Progress(*columns, console=console, transient=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def make_plan(settings: DemoSettings, model: str) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kvroute.local.preflight import require_model
@@ -26,10 +27,26 @@ def prepare_model(model: str, console: Console) -> str:
     from worker_svc.demo_model import ensure_demo_model
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    if not console.is_terminal:
+        return str(ensure_demo_model(_say_stages(console)))
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("demo model", total=1.0)
 
-        def report(step: str, fraction: float) -> None:
-            progress.update(task, description=f"demo model: {step}", completed=fraction)
+        def report(step: str, done: int, total: int) -> None:
+            progress.update(
+                task, description=f"demo model: {step}", completed=done, total=max(1, total)
+            )
 
         return str(ensure_demo_model(report))
+
+
+def _say_stages(console: Console) -> Callable[[str, int, int], None]:
+    """A line for each stage, where a bar cannot be drawn."""
+    said: set[str] = set()
+
+    def report(step: str, done: int, total: int) -> None:
+        if step not in said:
+            said.add(step)
+            console.print(f"demo model: {step}", highlight=False)
+
+    return report

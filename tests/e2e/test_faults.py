@@ -175,9 +175,7 @@ async def test_a_client_that_leaves_stops_the_worker_and_frees_its_booking(tmp_p
 async def test_a_drained_worker_finishes_its_streams_and_leaves(tmp_path: Path) -> None:
     async with EmbeddedServer() as server, two_workers(tmp_path, server) as (found, address):
         async with Client(address) as client:
-            running = [
-                asyncio.create_task(ask(client, [i, *PROMPT], 150)) for i in range(1, 9)
-            ]
+            running = [asyncio.create_task(ask(client, [i, *PROMPT], 150)) for i in range(1, 9)]
             await until(lambda: all(not task.done() for task in running), "streams run")
             victim = next(one for one in found.services if one.name == "w1")
             victim.process.terminate()

@@ -6,8 +6,9 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 
 from cache_index.base import BlockKey
-from cache_index.keys import KeyChain, pack_tokens
+from cache_index.keys import KeyChain
 from kvroute.errors import KvrouteError
+from kvroute.tokens import pack_tokens
 from worker_svc.base import EngineRequest, Finished
 from worker_svc.engine.base import Pick
 from worker_svc.text.detokenizer import Decode

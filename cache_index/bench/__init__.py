@@ -1,0 +1,1 @@
+"""Measurements of the control plane: pure functions that return one JSON-able dict each."""

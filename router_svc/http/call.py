@@ -80,12 +80,13 @@ def common(
 ) -> router_pb2.GenerateRequest:
     """A request with everything but its input."""
     fields.refuse("use_beam_search", "only sampling is", False)
-    tenant = fields.text("cache_salt") if context.allow_cache_salt else ""
+    salt = fields.text("cache_salt")
     return router_pb2.GenerateRequest(
         model=fields.text("model"),
         sampling=sampling,
         policy=fields.text("policy") or context.policy,
-        tenant=tenant,
+        # A salt that anybody can choose protects nobody: it counts where the router says so.
+        tenant=salt if context.allow_cache_salt else "",
         priority=fields.integer("priority", -(1 << 31), (1 << 31) - 1) or 0,
         hints=parse_hints(fields, context.session_id),
     )

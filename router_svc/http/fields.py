@@ -87,8 +87,10 @@ class Fields:
 
     def choice(self, key: str, allowed: Collection[str]) -> str:
         """One of `allowed`, or empty when absent."""
+        if not self.has(key):
+            return ""
         value = self.text(key)
-        if value and value not in allowed:
+        if value not in allowed:
             raise InvalidArgument.of(self.name(key), value, "one of " + ", ".join(sorted(allowed)))
         return value
 

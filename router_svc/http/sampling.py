@@ -44,11 +44,8 @@ def parse_sampling(fields: Fields, max_tokens_keys: tuple[str, ...]) -> common_p
 
 
 def _max_tokens(fields: Fields, keys: tuple[str, ...]) -> int:
-    for key in keys:
-        found = fields.integer(key, 1, _MAX_TOKENS)
-        if found is not None:
-            return found
-    return 0
+    found = [fields.integer(key, 1, _MAX_TOKENS) for key in keys]
+    return next((limit for limit in found if limit is not None), 0)
 
 
 def _top_p(fields: Fields) -> float:

@@ -44,10 +44,7 @@ async def detokenize(request: web.Request) -> web.Response:
     """Text of `tokens`."""
     front = request.app[FRONT]
     fields = Fields(await read_object(request))
-    tokens = fields.array("tokens", front.settings.max_prompt_bytes)
-    ids = pack_ids("tokens", tokens) if tokens else b""
-    text = ""
-    if ids:
-        timeout_s = front.settings.tokenize_timeout_s
-        text = await front.backend.detokenize(fields.text("model"), ids, timeout_s)
+    model = fields.text("model")
+    ids = pack_ids("tokens", fields.array("tokens", front.settings.max_prompt_bytes))
+    text = await front.backend.detokenize(model, ids, front.settings.tokenize_timeout_s)
     return web.json_response({"prompt": text})

@@ -11,6 +11,29 @@ from cache_index.replica import Mark, Replica
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """A worker's blocks as one side knows them; `digest`: xor of the keys."""
+
+    epoch: int
+    seq: int
+    blocks: int
+    digest: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerComparison:
+    """One worker in a view and in Redis; None: unknown there."""
+
+    worker: WorkerId
+    ours: Side | None
+    published: Side | None
+
+    @property
+    def equal(self) -> bool:
+        return self.ours == self.published
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """`resync`: workers whose snapshot must be read. `expired`: registered, but their lease ran
     out.

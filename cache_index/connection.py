@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import hiredis
-from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import MovedError, ResponseError
 
 from cache_index import tasks
 from cache_index.breaker import Breaker
+from cache_index.commands import FAILURES, RedisClient
 from cache_index.functions import Call
 from cache_index.patience import Patience
+from cache_index.redis_url import dedicated_connection
 from kvroute.errors import Unavailable
 
 TIMEOUT_S = 0.1
@@ -71,12 +72,16 @@ class OrderedConnection:
 
     def __init__(
         self,
-        client: Redis,
+        client: RedisClient,
+        key: str,
         on_connect: Callable[[Send], Awaitable[None]],
         *,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
+        """`key`: any key of the calls; all of them must live in one Cluster slot."""
         self._client = client
+        self._key = key
+        self._moved = False
         self._on_connect = on_connect
         self._timeout_s = timeout_s
         self._queue: deque[_Waiting] = deque()
@@ -133,7 +138,7 @@ class OrderedConnection:
                         await self._exchange(batch)
                 batch = []
             self._breaker.healed()
-        except (RedisError, OSError) as error:  # TimeoutError is an OSError.
+        except FAILURES as error:  # TimeoutError is an OSError.
             self._breaker.tripped(asyncio.get_running_loop().time())
             await self._fail(batch, f"the ledger in Redis does not answer: {error!r}")
         except asyncio.CancelledError:
@@ -159,6 +164,9 @@ class OrderedConnection:
         for waiting in batch:
             try:
                 reply = await _read(connection)
+            except MovedError:
+                self._moved = True
+                raise
             except ResponseError as error:
                 reply = error
             reply = waiting.sink(reply, not waiting.future.done())
@@ -170,16 +178,21 @@ class OrderedConnection:
                 waiting.future.set_result(reply)
 
     async def _connect(self) -> None:
-        connection = cast(Any, self._client.connection_pool).make_connection()
+        connection = await dedicated_connection(self._client, self._key, moved=self._moved)
+        self._moved = False
         self._connection, self._renew = connection, False
-        await connection.connect()
+        await cast(Any, connection).connect()
 
         async def send(call: Call) -> Any:
             packed = _pack(call)
             await connection.send_packed_command([packed], check_health=False)
             return await _read(connection)
 
-        await self._on_connect(send)
+        try:
+            await self._on_connect(send)
+        except MovedError:
+            self._moved = True
+            raise
         self.connects += 1
 
     async def _fail(self, batch: list[_Waiting], reason: str) -> None:
@@ -200,5 +213,5 @@ class OrderedConnection:
         writer = getattr(connection, "_writer", None)
         if writer is not None:
             writer.transport.abort()
-        with contextlib.suppress(RedisError, OSError):
+        with contextlib.suppress(*FAILURES):
             await connection.disconnect(nowait=True)

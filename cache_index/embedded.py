@@ -18,8 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
-from redis.exceptions import RedisError
-
+from cache_index.commands import FAILURES, close
 from cache_index.redis_url import client_from_url
 from kvroute.errors import StartError
 
@@ -89,8 +88,15 @@ class EmbeddedServer:
     """
 
     def __init__(
-        self, directory: Path | None = None, port: int = 0, *, options: tuple[str, ...] = ()
+        self,
+        directory: Path | None = None,
+        port: int = 0,
+        *,
+        options: tuple[str, ...] = (),
+        binary: Path | None = None,
     ) -> None:
+        """`options` of the server come last and win; `binary`: this server instead of any found."""
+        self._binary = binary
         self._given = directory
         self._port = port
         self._options = options
@@ -108,7 +114,7 @@ class EmbeddedServer:
 
     async def start(self) -> None:
         """Returns when the server answers. Raises StartError."""
-        binary = find_server()
+        binary = self._binary or find_server()
         if self._given is None and self._made is None:
             self._made = Path(tempfile.mkdtemp(prefix="kvroute-"))  # mode 0700
             self.directory = self._made
@@ -138,14 +144,14 @@ class EmbeddedServer:
         try:
             async with asyncio.timeout(START_S):
                 while self._process.returncode is None:
-                    with contextlib.suppress(RedisError, OSError):
+                    with contextlib.suppress(*FAILURES):
                         await client.ping()
                         return
                     await asyncio.sleep(0.005)
         except TimeoutError:
             pass
         finally:
-            await client.aclose()
+            await close(client)
         reason = _last_line(log)
         await self.stop()
         raise StartError(f"{binary} did not start: {reason or 'no reason given'}")

@@ -13,20 +13,26 @@ import os
 from collections.abc import Callable, Mapping
 
 import structlog
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from cache_index import functions, tasks
-from cache_index.audit import Audit
+from cache_index.audit import Audit, Side, WorkerComparison
 from cache_index.base import WorkerId
-from cache_index.commands import get, hash_all, set_if_missing, stream_read
+from cache_index.commands import (
+    FAILURES,
+    RedisClient,
+    close,
+    get,
+    hash_all,
+    set_if_missing,
+    stream_read,
+)
 from cache_index.events import Delta, Gone, parse
 from cache_index.fleet import WorkerRecord
 from cache_index.index_calls import IndexCalls
 from cache_index.names import MODELS, Names
 from cache_index.redis_url import client_from_url
 from cache_index.replica import Outcome, Replica
-from cache_index.snapshots import Snapshots
+from cache_index.snapshots import Snapshots, position
 from cache_index.view import IndexView
 
 READ_COUNT = 200
@@ -98,7 +104,7 @@ class Follower:
         task, self._task = self._task, None
         await tasks.end(task)
         self.stale = True
-        await self._client.aclose()
+        await close(self._client)
 
     def drop(self, worker: WorkerId) -> None:
         """Forgets a worker that the caller saw die. Its next event, or a beat seen by an audit,
@@ -109,7 +115,31 @@ class Follower:
             self._tell()
 
     def check(self) -> None:
+        """Raises AssertionError if an invariant is broken. Scans the view."""
         self._replica.check()
+
+    async def compare(self) -> list[WorkerComparison]:
+        """This view beside what the workers published last, worker by worker; for `kvroute audit`.
+
+        A worker in motion may differ by the events under way: ask again. Raises what redis-py
+        raises.
+        """
+        standing = await self._snapshots.standing()
+        marks = await self._snapshots.marks(self.workers.keys() | standing.registry.keys())
+        return [
+            WorkerComparison(
+                worker=worker,
+                ours=self._side(worker),
+                published=Side(mark.epoch, mark.seq, mark.count, mark.digest) if mark else None,
+            )
+            for worker, mark in sorted(marks.items())
+        ]
+
+    def _side(self, worker: WorkerId) -> Side | None:
+        known = self.workers.get(worker)
+        if known is None:
+            return None
+        return Side(known.epoch, known.seq, self.view.count(worker), self.view.digest(worker))
 
     # -- the task
 
@@ -119,7 +149,7 @@ class Follower:
             try:
                 await self._turn()
                 self.stale, pause = False, RETRY_S[0]
-            except (RedisError, OSError) as error:
+            except FAILURES as error:
                 if not self.stale:
                     _log.warning("view_is_stale", error=str(error))
                 self.stale = True
@@ -204,7 +234,7 @@ class Follower:
     async def _reconcile(self) -> None:
         """Anti-entropy: makes good whatever the events did not say."""
         standing = await self._snapshots.standing()
-        if standing.generation != self._generation or standing.newest < _position(self._cursor):
+        if standing.generation != self._generation or standing.newest < position(self._cursor):
             _log.warning("redis_lost_data", stream=self._names.events)
             self._generation = b""
             await self._bootstrap()
@@ -227,12 +257,7 @@ class Follower:
         return await functions.call(self._client, call)
 
 
-def _position(entry_id: str) -> tuple[int, int]:
-    milliseconds, number = entry_id.split("-")
-    return int(milliseconds), int(number)
-
-
-async def discover_models(client: Redis) -> dict[str, str]:
+async def discover_models(client: RedisClient) -> dict[str, str]:
     """Served name -> M of every model that ever registered here."""
     found = await hash_all(client, MODELS)
     return {name.decode(): tag.decode() for name, tag in found.items()}

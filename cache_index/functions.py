@@ -13,10 +13,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from cache_index.commands import execute
+from cache_index.commands import RedisClient, execute
 
 PREFIX = "kvroute_v1_"
 _MISSING = "function not found"
@@ -41,11 +40,11 @@ def is_present(error: Exception) -> bool:
     return isinstance(error, ResponseError) and _PRESENT in str(error).lower()
 
 
-async def load(client: Redis) -> None:
-    """Loads what is missing. Idempotent."""
+async def load(client: RedisClient) -> None:
+    """Loads what is missing, in a Cluster on every primary. Idempotent."""
     for source in sources():
         try:
-            await execute(client, "FUNCTION", "LOAD", source)
+            await execute(client, "FUNCTION LOAD", source)
         except ResponseError as error:
             if not is_present(error):
                 raise
@@ -63,7 +62,7 @@ class Call:
         return ("FCALL", PREFIX + self.function, len(self.keys), *self.keys, *self.args)
 
 
-async def call(client: Redis, request: Call) -> Any:
+async def call(client: RedisClient, request: Call) -> Any:
     """Calls a function, loading the libraries first where they are missing. Never repeats a call
     that may have run.
     """

@@ -16,10 +16,11 @@ from functools import partial
 from typing import Any
 
 import structlog
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ResponseError
 
 from cache_index import functions, tasks
 from cache_index.base import RouterId
+from cache_index.commands import FAILURES, close
 from cache_index.connection import OrderedConnection, Send
 from cache_index.costs import Candidate, LearnedCosts, LedgerState, SlotLoad, cheapest, price
 from cache_index.functions import Call
@@ -54,7 +55,7 @@ class LedgerClient:
         self._names = names
         self._client = client_from_url(redis_url)
         self._session = Session(names, router_id, session_ttl_s)
-        self._connection = OrderedConnection(self._client, self._open)
+        self._connection = OrderedConnection(self._client, names.queues, self._open)
         self._beat_s = session_ttl_s / BEATS_PER_TTL
         self._random = random.Random(seed)
         self._settling = False
@@ -88,10 +89,10 @@ class LedgerClient:
         task, self._task = self._task, None
         await tasks.end(task)
         if self._connection.available:
-            with contextlib.suppress(Unavailable, RedisError):
+            with contextlib.suppress(Unavailable, *FAILURES):
                 await self._connection.call(self._session.close_call)
         await self._connection.close()
-        await self._client.aclose()
+        await close(self._client)
 
     # -- bookings
 
@@ -233,6 +234,15 @@ class LedgerClient:
         self._peeking = None
         if not future.cancelled():
             future.exception()  # Mark it as seen: the waiters have it too.
+
+    async def reset_weights(self) -> int:
+        """Forgets all that was learned of this model's workers, for all routers; how many rows that
+        were. Raises what redis-py raises.
+        """
+        names = self._names
+        keys = (names.rows, names.weights, names.covariances)
+        self._peeked_at = float("-inf")
+        return int(await functions.call(self._client, Call("reset", keys)))
 
     def local_state(self) -> LedgerState:
         """Rows and weights as last peeked, with the load of this router's own bookings only."""

@@ -15,18 +15,18 @@ from dataclasses import replace
 from typing import Protocol
 
 import structlog
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError
 
 from cache_index import functions, tasks
 from cache_index.base import BlockKey, Epoch, WorkerId
-from cache_index.commands import hash_all, hash_set
+from cache_index.commands import FAILURES, close, hash_all, hash_set
 from cache_index.fleet import WorkerDescription, WorkerRecord
 from cache_index.identity import FieldDifference
 from cache_index.index_calls import IndexCalls
 from cache_index.keys import index_keys
 from cache_index.names import MODELS, Names
 from cache_index.publisher import Publisher
-from cache_index.redis_url import check_server, client_from_url
+from cache_index.redis_url import check_server, client_from_url, masked
 from kvroute.errors import Mismatch, StartError
 
 FULL_BATCH = 256
@@ -145,7 +145,11 @@ class Registration:
             try:
                 await check_server(self._client, self._url)
                 await self._register()
-            except (RedisError, OSError, StartError) as error:
+            except NoPermissionError as error:
+                raise StartError(
+                    f"Redis at {masked(self._url)} denies a right: {error}; see the ACL rules"
+                ) from error
+            except (*FAILURES, StartError) as error:
                 if isinstance(error, StartError) and not _is_away(error):
                     raise
                 _log.warning("redis_away", error=str(error))
@@ -161,7 +165,7 @@ class Registration:
         await self._cancel()
         if self._registered:
             self._registered = self.connected = False
-            with contextlib.suppress(RedisError, OSError):
+            with contextlib.suppress(*FAILURES):
                 await self._call(self._calls.withdraw(self._worker.worker_id, self.epoch))
                 await self._call(self._calls.leave(self.slot, self.epoch))
 
@@ -169,7 +173,7 @@ class Registration:
         """Ends all work. Without `withdraw` the fleet keeps the worker until its lease runs out."""
         await self._cancel()
         self.connected = False
-        await self._client.aclose()
+        await close(self._client)
 
     async def _cancel(self) -> None:
         task, self._task = self._task, None
@@ -186,7 +190,7 @@ class Registration:
                 await self._until_due()
             except _Refused:
                 self._registered = False
-            except (RedisError, OSError, Mismatch) as error:
+            except (*FAILURES, Mismatch) as error:
                 # A mismatch here: the fleet changed while we were away. The lead of others may end.
                 if self.connected:
                     _log.warning("control_plane_lost", error=str(error))
@@ -206,7 +210,7 @@ class Registration:
     async def _until_due(self) -> None:
         """Until the next beat, or `flush_s` (at most) after something changed."""
         left = self._next_beat - asyncio.get_running_loop().time()
-        # Not wait_for: before Python 3.12 it may swallow a cancellation.
+        # Not wait_for: in Python 3.11 it swallows a cancellation that meets the event.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
                 await self._wake.wait()
@@ -294,4 +298,4 @@ class Registration:
 def _is_away(error: StartError) -> bool:
     """Whether the server did not answer at all, as against one that is too old or refuses us."""
     cause = error.__cause__
-    return isinstance(cause, (RedisError, OSError)) and "does not answer" in str(error)
+    return isinstance(cause, FAILURES) and "does not answer" in str(error)

@@ -10,15 +10,13 @@ behind the scan: had it changed, the scan could mix two caches.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from redis.asyncio import Redis
 
 from cache_index.base import Epoch, IndexKey, WorkerId
-from cache_index.commands import execute, hash_all, hash_get, set_scan, stream_entry
+from cache_index.commands import RedisClient, execute, hash_all, hash_get, set_scan, stream_entry
 from cache_index.fleet import WorkerRecord
+from cache_index.functions import Call, call
 from cache_index.names import Names
 from cache_index.replica import Mark, Replica
 
@@ -26,12 +24,17 @@ SCAN_COUNT = 2000
 ATTEMPTS = 5
 ROW_BYTES = 48
 """Size of a row of R (lua/ledger.lua); it begins with the worker's epoch."""
-_MARK_FIELDS = ("e", "s", "b", "n", "x")
+MARK_FIELDS = 5
 
 
-def _mark(found: Iterable[bytes | None]) -> Mark | None:
-    values = list(found)
-    if any(value is None for value in values):
+def position(entry_id: str) -> tuple[int, int]:
+    """A stream entry's id as numbers that compare in order."""
+    milliseconds, number = entry_id.split("-")
+    return int(milliseconds), int(number)
+
+
+def _mark(values: Sequence[bytes | None]) -> Mark | None:
+    if len(values) != MARK_FIELDS or None in values:
         return None
     try:
         return Mark(
@@ -71,7 +74,7 @@ class Standing:
 class Snapshots:
     """All reads of one model. Raises what redis-py raises."""
 
-    def __init__(self, client: Redis, names: Names) -> None:
+    def __init__(self, client: RedisClient, names: Names) -> None:
         self._client = client
         self._names = names
 
@@ -88,27 +91,22 @@ class Snapshots:
     async def standing(self) -> Standing:
         """Everything an audit compares, as of one moment."""
         names = self._names
-        async with self._client.pipeline(transaction=True) as pipe:
-            pipe.get(names.generation)
-            pipe.xrevrange(names.events, count=1)
-            pipe.hgetall(names.registry)
-            pipe.get(names.rows)
-            generation, newest, registry, rows = await pipe.execute()
-        position = newest[0][0].decode().split("-") if newest else ("0", "0")
+        keys = (names.generation, names.events, names.registry, names.rows)
+        generation, newest, flat, rows = await call(self._client, Call("standing", keys))
         return Standing(
-            generation=generation or b"",
-            newest=(int(position[0]), int(position[1])),
-            registry=parse_registry(registry),
-            rows=rows or b"",
+            generation=generation,
+            newest=position(newest.decode()),
+            registry=parse_registry(dict(zip(flat[::2], flat[1::2], strict=True))),
+            rows=rows,
         )
 
     async def marks(self, workers: Iterable[WorkerId]) -> dict[WorkerId, Mark | None]:
         """Where each worker stands; None: its lease ran out."""
         asked = list(workers)
-        async with self._client.pipeline(transaction=False) as pipe:
-            for worker in asked:
-                pipe.hmget(self._names.meta(worker), _MARK_FIELDS)
-            replies: list[Any] = await pipe.execute()
+        if not asked:
+            return {}
+        keys = [self._names.meta(worker) for worker in asked]
+        replies = await call(self._client, Call("marks", keys))
         return {worker: _mark(reply) for worker, reply in zip(asked, replies, strict=True)}
 
     async def mark(self, worker: WorkerId) -> Mark | None:

@@ -134,6 +134,9 @@ class EngineStats:
 class EngineClient(Protocol):
     """All methods may be called from any thread and return at once; results go to the sink."""
 
+    def start(self) -> None:
+        """Starts the engine's thread. Requests submitted before wait."""
+
     def submit(self, request: EngineRequest) -> None:
         """Queues a request. A request that can never run gets a `Finished` with reason "error"."""
 

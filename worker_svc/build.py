@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 
 from worker_svc.base import Sink
 from worker_svc.engine.engine import Engine
 from worker_svc.engine.options import EngineOptions
-from worker_svc.model.identity import ModelFacts, facts_of
+from worker_svc.loaded import LoadedWorker
+from worker_svc.model.identity import facts_of
 from worker_svc.model.loader import load
 from worker_svc.model.runner import ModelRunner
 from worker_svc.model.self_check import check_tokens, reference_logits, self_check
 from worker_svc.text.tokenizer import TextService
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedWorker:
-    """The engine's thread does not run yet: call `engine.start()`."""
-
-    engine: Engine
-    text: TextService
-    facts: ModelFacts
 
 
 def build_engine(

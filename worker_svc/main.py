@@ -22,10 +22,10 @@ from kvroute.log import configure
 from kvroute.server import Health, bind, make_server, wait_for_signal, write_ready_file
 from kvroute.v1 import worker_pb2_grpc
 from worker_svc.base import CacheDelta, Sink
-from worker_svc.build import LoadedWorker
 from worker_svc.edge import SERVICE, WorkerEdge
 from worker_svc.engine.options import EngineOptions
 from worker_svc.hub import Hub
+from worker_svc.loaded import LoadedWorker
 from worker_svc.settings import WorkerSettings
 
 _LOAD_EVERY_S = 0.25

@@ -10,12 +10,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from redis.asyncio import Redis
-
 from cache_index import functions
 from cache_index.base import Epoch, RouterId
 from cache_index.bench.report import common, percentile
-from cache_index.commands import execute
+from cache_index.commands import RedisClient, close, execute
 from cache_index.costs import Candidate
 from cache_index.index_calls import IndexCalls
 from cache_index.ledger_client import LedgerClient
@@ -57,13 +55,13 @@ async def bench_route(
         await ledger.stop()
         for slot in range(workers):
             await functions.call(client, calls.leave(slot, Epoch(slot + 1)))
-        await client.aclose()
+        await close(client)
     config = {"workers": workers, "candidates": candidates, "seconds": seconds}
     return common("route", config, seed) | {"rows": rows, "redis_us_per_call": per_call}
 
 
 async def _server_cost(
-    client: Redis, ledger: LedgerClient, shortlists: Sequence[Sequence[Candidate]]
+    client: RedisClient, ledger: LedgerClient, shortlists: Sequence[Sequence[Candidate]]
 ) -> float:
     """Microseconds of Redis per `route`, by its own statistics."""
     await execute(client, "CONFIG", "RESETSTAT")

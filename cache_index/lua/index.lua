@@ -191,6 +191,25 @@ local function withdraw(keys, argv)
   return 1
 end
 
+-- KEYS gen ev reg R -> {generation, id of the newest event, registry flat, R}: one moment, for audits
+local function standing(keys)
+  local newest = redis.call('XREVRANGE', keys[2], '+', '-', 'COUNT', 1)
+  return {
+    redis.call('GET', keys[1]) or '', newest[1] and newest[1][1] or '0-0',
+    redis.call('HGETALL', keys[3]), redis.call('GET', keys[4]) or '',
+  }
+end
+
+-- KEYS meta... -> for each {e, s, b, n, x}, or {} if the lease ran out
+local function marks(keys)
+  local found = {}
+  for i, meta in ipairs(keys) do
+    local mark = redis.call('HMGET', meta, 'e', 's', 'b', 'n', 'x')
+    found[i] = mark[1] and mark or {}
+  end
+  return found
+end
+
 redis.register_function('kvroute_v1_register', register)
 redis.register_function('kvroute_v1_update', update)
 redis.register_function('kvroute_v1_publish', publish)
@@ -198,3 +217,9 @@ redis.register_function('kvroute_v1_flush', flush)
 redis.register_function('kvroute_v1_beat', beat)
 redis.register_function('kvroute_v1_reap', reap)
 redis.register_function('kvroute_v1_withdraw', withdraw)
+redis.register_function{
+  function_name = 'kvroute_v1_standing', callback = standing, flags = { 'no-writes' },
+}
+redis.register_function{
+  function_name = 'kvroute_v1_marks', callback = marks, flags = { 'no-writes' },
+}

@@ -26,6 +26,7 @@ local FORGET_PREFILL, FORGET_DECODE, FORGET_OUTPUT = .998, .995, .99
 local COVARIANCE_CAP = 1e6
 local IDLE_BEATS = 3
 local PRIOR = { 2, 0, 110, 3.2e-5, 20, .3 } -- only if no live worker can lend its weights
+local UNCERTAIN = { 1, 0, 0, 0, 1, 0, 0, 0, 400, 100, 0, 0, 1, 0, 0 } -- P of nothing learned yet
 local DEFAULT_OUTPUT = 32
 local ROW, SROW, SHEAD, WROW, WHEAD, PROW = 48, 40, 16, 48, 16, 120
 local ENTRY = 42 -- <Hddddd
@@ -346,10 +347,22 @@ local function join(keys, argv)
   if argv[3] ~= '1' or #old < WROW or struct.unpack('<d', old, 17) == 0 then
     put(T, WHEAD + slot * WROW, unpack(fleet_mean(Q, T, slot)))
   end
-  put(keys[4], slot * PROW, 1, 0, 0, 0, 1, 0, 0, 0, 400, 100, 0, 0, 1, 0, 0)
+  put(keys[4], slot * PROW, unpack(UNCERTAIN))
   zero(Q, keys[2], slot, epoch, 0)
   redis.call('HDEL', keys[5], slot)
   return 'OK'
+end
+
+-- KEYS R T P -> rows reset: what was learned is forgotten, for all workers and the output length
+local function reset(keys)
+  local R, T, P = keys[1], keys[2], keys[3]
+  local slots = redis.call('STRLEN', R) / ROW
+  put(T, 0, 0, 0)
+  for slot = 0, slots - 1 do
+    put(T, WHEAD + slot * WROW, unpack(PRIOR))
+    put(P, slot * PROW, unpack(UNCERTAIN))
+  end
+  return slots
 end
 
 -- KEYS Q R B; ARGV slot, epoch -> 1 | 0: a worker left or was reaped; the epoch guards a newer one
@@ -405,6 +418,7 @@ redis.register_function('kvroute_v1_close', close)
 redis.register_function('kvroute_v1_join', join)
 redis.register_function('kvroute_v1_leave', leave)
 redis.register_function('kvroute_v1_wbeat', wbeat)
+redis.register_function('kvroute_v1_reset', reset)
 redis.register_function{
   function_name = 'kvroute_v1_peek', callback = peek, flags = { 'no-writes' },
 }

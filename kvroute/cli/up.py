@@ -32,8 +32,8 @@ class UpSettings:
     listen: str = setting("127.0.0.1:50050", "address of the router (HOST:PORT; port 0 takes any)")
     redis_url: str = setting("", "Redis or Valkey to use; empty: an embedded Valkey")
     policy: str = setting("", "routing policy; empty: the router's default")
-    blocks: int = setting(1024, "KV blocks in each worker's cache", minimum=2)
-    block_size: int = setting(16, "tokens in a block", minimum=1)
+    blocks: int | None = setting(None, "KV blocks in each worker's cache", minimum=2)
+    block_size: int | None = setting(None, "tokens in a block", minimum=1)
     threads: int = setting(0, "CPU threads of each worker; 0: the cores, shared out", minimum=0)
     log_dir: Path = setting(Path("~/.local/state/kvroute/up"), "where the parts write their logs")
     ready_timeout_s: float = setting(600.0, "seconds the fleet may take to get ready", minimum=1)
@@ -90,7 +90,8 @@ def make_plan(settings: UpSettings, model: str, config: Path | None) -> Plan:
 
     shared = () if config is None else ("--config", str(config))
     threads = settings.threads or max(1, (os.cpu_count() or 1) // settings.workers)
-    sizes = ("--blocks", str(settings.blocks), "--block-size", str(settings.block_size))
+    blocks = () if settings.blocks is None else ("--blocks", str(settings.blocks))
+    size = () if settings.block_size is None else ("--block-size", str(settings.block_size))
     return Plan(
         model=model,
         served_name=settings.served_name or ("demo" if settings.model == "demo" else ""),
@@ -99,7 +100,7 @@ def make_plan(settings: UpSettings, model: str, config: Path | None) -> Plan:
         redis_url=settings.redis_url,
         folder=settings.log_dir.expanduser(),
         ready_timeout_s=settings.ready_timeout_s,
-        worker_args=(*shared, *sizes, "--threads", str(threads)),
+        worker_args=(*shared, *blocks, *size, "--threads", str(threads)),
         router_args=(*shared, *(("--policy", settings.policy) if settings.policy else ())),
     )
 

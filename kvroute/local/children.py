@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,11 +37,18 @@ class Child:
     """One child process. `start` once; `stop` is idempotent and may follow at any time."""
 
     def __init__(
-        self, name: str, args: Sequence[str], folder: Path, program: Sequence[str] = PROGRAM
+        self,
+        name: str,
+        args: Sequence[str],
+        folder: Path,
+        program: Sequence[str] = PROGRAM,
+        env: Mapping[str, str] | None = None,
     ) -> None:
+        """`env` is added to this process's environment: for what no process list should show."""
         self.name = name
         self.log = folder / f"{name}.log"
         self._command = (*program, *args)
+        self._env = {**os.environ, **(env or {})}
         self._ready_file = folder / f"{name}.ready"
         self._process: asyncio.subprocess.Process | None = None
 
@@ -62,6 +70,7 @@ class Child:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=asyncio.subprocess.STDOUT,
+                env=self._env,
                 start_new_session=True,
             )
 

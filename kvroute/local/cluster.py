@@ -95,16 +95,18 @@ class LocalCluster:
         plan = self.plan
         plan.folder.mkdir(parents=True, exist_ok=True)
         url = plan.redis_url or await self._embedded()
-        common = ["--redis-url", url]
+        # A URL may hold a password, and command lines are for everybody to see.
+        env = {"KVROUTE_WORKER_REDIS_URL": url, "KVROUTE_ROUTER_REDIS_URL": url}
         model = ["--model", plan.model]
         if plan.served_name:
             model += ["--served-name", plan.served_name]
         for number in range(plan.workers):
-            own = ["--worker-id", f"worker-{number}", "--listen", "127.0.0.1:0"]
-            args = ["worker", *common, *model, *own, *plan.worker_args]
-            self.workers.append(Child(f"worker-{number}", args, plan.folder, plan.worker_program))
-        args = ["router", *common, "--listen", plan.listen, *plan.router_args]
-        self.router = Child("router", args, plan.folder)
+            name = f"worker-{number}"
+            own = ["--worker-id", name, "--listen", "127.0.0.1:0"]
+            args = ["worker", *model, *own, *plan.worker_args]
+            self.workers.append(Child(name, args, plan.folder, plan.worker_program, env))
+        args = ["router", "--listen", plan.listen, *plan.router_args]
+        self.router = Child("router", args, plan.folder, env=env)
         self._stack.push_async_callback(self._stop_workers)
         self._stack.push_async_callback(self.router.stop)
         self._say(f"starting the router and {plan.workers} workers, logs in {plan.folder}")

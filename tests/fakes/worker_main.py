@@ -15,10 +15,8 @@ from kvroute.log import configure
 from kvroute.server import wait_for_signal
 from tests.fakes.engine import VOCAB, FakeEngine, FakeText
 from worker_svc.base import Sink
-from worker_svc.build import LoadedWorker
-from worker_svc.engine.engine import Engine
+from worker_svc.loaded import LoadedWorker, ModelFacts
 from worker_svc.main import Worker
-from worker_svc.model.identity import ModelFacts
 from worker_svc.settings import WorkerSettings
 from worker_svc.text.tokenizer import TextService
 
@@ -41,7 +39,7 @@ def load_fake(fake: dict[str, Any]) -> Any:
             parameters=0,
             kv_bytes_per_token=0,
         )
-        return LoadedWorker(cast(Engine, engine), cast(TextService, FakeText()), facts)
+        return LoadedWorker(engine, cast(TextService, FakeText()), facts)
 
     return load
 

@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import pytest
-from redis.asyncio import Redis
 
 from cache_index import functions, tasks
 from cache_index.base import Epoch, WorkerId
-from cache_index.commands import execute, get, hash_all
+from cache_index.commands import RedisClient, execute, get, hash_all
 from cache_index.follower import Follower, discover_models
 from cache_index.index_calls import IndexCalls
 from cache_index.keys import index_keys
@@ -32,7 +31,7 @@ WorkerFactory = Callable[..., Awaitable[Registration]]
 
 
 @pytest.fixture
-async def client(valkey: str) -> AsyncIterator[Redis]:
+async def client(valkey: str) -> AsyncIterator[RedisClient]:
     client = client_from_url(valkey)
     yield client
     await client.aclose()
@@ -144,7 +143,7 @@ async def test_draining_is_seen(follow: FollowerFactory, join: WorkerFactory) ->
 
 
 async def test_withdrawn_worker_is_gone_with_the_next_event(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     a = await join("a", lease_s=60.0)
     a.note(stored(1))
@@ -155,7 +154,7 @@ async def test_withdrawn_worker_is_gone_with_the_next_event(
 
 
 async def test_crashed_worker_is_gone_after_its_lease_and_leaves_no_key(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, a, b = await follow(), await join("a"), await join("b")
     a.note(stored(1))
@@ -192,7 +191,7 @@ async def test_dead_fleet_does_not_keep_a_new_one_out(join: WorkerFactory) -> No
 
 
 async def test_restarted_worker_takes_over_and_its_zombie_is_fenced(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, old = await follow(), await join("a")
     old.note(stored(1, 2))
@@ -209,7 +208,7 @@ async def test_restarted_worker_takes_over_and_its_zombie_is_fenced(
 
 
 async def test_lost_reply_has_no_effect_twice(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, a = await follow(), await join("a")
     await a._cancel()
@@ -224,7 +223,7 @@ async def test_lost_reply_has_no_effect_twice(
 
 
 async def test_trimmed_stream_is_a_gap_that_heals(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, a = await follow(), await join("a")
     a.note(stored(1))
@@ -244,7 +243,7 @@ async def follower_paused(follower: Follower) -> None:
 
 
 async def test_stream_cut_empty_is_noticed_without_any_event(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, a = await follow(), await join("a")
     await eventually(lambda: agrees(follower, a))
@@ -257,7 +256,7 @@ async def test_stream_cut_empty_is_noticed_without_any_event(
 
 
 async def test_one_deleted_entry_of_a_silent_worker_is_found_by_the_audit(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, a, b = await follow(), await join("a"), await join("b")
     await eventually(lambda: agrees(follower, a, b))
@@ -285,7 +284,7 @@ async def test_view_that_differs_at_equal_sequence_is_found_by_its_digest(
 
 
 async def test_duplicated_and_shuffled_events_do_no_harm(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, a = await follow(), await join("a")
     for number in range(1, 20):
@@ -301,7 +300,7 @@ async def test_duplicated_and_shuffled_events_do_no_harm(
 
 
 async def test_malformed_events_are_dropped_and_counted(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, a = await follow(), await join("a")
     bad: list[dict[str, str | bytes | int]] = [
@@ -322,7 +321,7 @@ async def test_malformed_events_are_dropped_and_counted(
 
 
 async def test_event_of_an_unregistered_worker_changes_nothing(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, a = await follow(), await join("a")
     forged = ("w", "nobody", "e", 5, "s", 1, "k", "d", "a", b"8" * 8, "r", b"")
@@ -348,7 +347,7 @@ async def test_dropped_worker_comes_back_with_its_next_beat_but_not_before(
 
 
 async def test_lost_functions_come_back_by_themselves(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, a = await follow(), await join("a")
     await execute(client, "FUNCTION", "FLUSH")
@@ -358,7 +357,7 @@ async def test_lost_functions_come_back_by_themselves(
 
 
 async def test_lost_data_is_said_again_by_the_workers(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     follower, a, b = await follow(), await join("a"), await join("b")
     a.note(stored(1, 2))
@@ -371,7 +370,7 @@ async def test_lost_data_is_said_again_by_the_workers(
 
 
 async def test_cut_block_set_is_noticed_by_the_worker(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     a = await join("a")
     a.note(stored(1, 2))
@@ -391,7 +390,7 @@ async def test_slots_are_small_kept_and_used_again(join: WorkerFactory) -> None:
 
 
 async def test_ledger_row_of_a_reaper_that_died_is_closed_by_the_audit(
-    follow: FollowerFactory, join: WorkerFactory, client: Redis
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
 ) -> None:
     a = await join("a", lease_s=60.0)
     await a._cancel()
@@ -404,19 +403,50 @@ async def test_ledger_row_of_a_reaper_that_died_is_closed_by_the_audit(
             pass
 
 
-async def row_epoch(client: Redis) -> int:
+async def row_epoch(client: RedisClient) -> int:
     """Epoch in the ledger's first row; 0: the slot is not alive."""
     rows = await get(client, NAMES.rows) or bytes(8)
     return int(struct.unpack_from("<d", rows)[0])
 
 
-async def test_models_are_discovered(join: WorkerFactory, client: Redis) -> None:
+async def test_comparison_shows_each_side(follow: FollowerFactory, join: WorkerFactory) -> None:
+    follower, a = await follow(), await join("a")
+    a.note(stored(1, 2))
+    await eventually(lambda: agrees(follower, a))
+    found = await follower.compare()
+    assert [(one.worker, one.equal) for one in found] == [(A, True)]
+    assert found[0].ours is not None
+    assert (found[0].ours.blocks, found[0].ours.digest) == (2, 3)
+    await tasks.end(follower._task)
+    follower.drop(A)
+    assert not (await follower.compare())[0].equal
+
+
+async def test_two_versions_of_the_libraries_live_side_by_side(
+    follow: FollowerFactory, join: WorkerFactory, client: RedisClient
+) -> None:
+    a = await join("a")
+    for source in functions.sources():
+        await execute(client, "FUNCTION LOAD", source.replace("kvroute_v1_", "kvroute_v2_"))
+    follower = await follow()
+    a.note(stored(1))
+    await eventually(lambda: agrees(follower, a))
+    names = NAMES
+    keys = (names.queues, names.rows, names.weights, names.sessions)
+    one = await execute(client, "FCALL", "kvroute_v1_peek", 4, *keys)
+    two = await execute(client, "FCALL", "kvroute_v2_peek", 4, *keys)
+    assert one == two
+    await execute(client, "FUNCTION DELETE", "kvroute_v2_index")
+    await execute(client, "FUNCTION DELETE", "kvroute_v2_ledger")
+
+
+async def test_models_are_discovered(join: WorkerFactory, client: RedisClient) -> None:
     await join("a")
     assert await discover_models(client) == {MODEL: NAMES.tag}
 
 
 async def test_epoch_is_never_used_twice_even_when_the_clock_goes_back(
-    join: WorkerFactory, client: Redis
+    join: WorkerFactory, client: RedisClient
 ) -> None:
     a = await join("a")
     future = a.epoch + 10_000_000

@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import pytest
-from redis.asyncio import Redis
 
 from cache_index import functions
 from cache_index.base import Epoch, RouterId
-from cache_index.commands import execute
-from cache_index.costs import Candidate, LedgerState
+from cache_index.commands import RedisClient, execute
+from cache_index.costs import Candidate, LearnedCosts, LedgerState
 from cache_index.index_calls import IndexCalls
 from cache_index.ledger import Booking, NoCandidate, ServiceTimes
 from cache_index.ledger_client import LedgerClient
@@ -29,7 +28,7 @@ BOTH = (Candidate(0, 900), Candidate(1, 0))
 
 
 @pytest.fixture
-async def client(valkey: str) -> AsyncIterator[Redis]:
+async def client(valkey: str) -> AsyncIterator[RedisClient]:
     client = client_from_url(valkey)
     for slot in (0, 1):
         await functions.call(client, CALLS.join(slot, Epoch(100 + slot), keep_weights=False))
@@ -38,7 +37,7 @@ async def client(valkey: str) -> AsyncIterator[Redis]:
 
 
 @pytest.fixture
-async def ledger_of(valkey: str, client: Redis) -> AsyncIterator[LedgerFactory]:
+async def ledger_of(valkey: str, client: RedisClient) -> AsyncIterator[LedgerFactory]:
     async with AsyncExitStack() as stack:
 
         async def make(name: str, ttl_s: float = 1.5) -> LedgerClient:
@@ -149,7 +148,7 @@ async def test_dead_routers_bookings_vanish_with_its_session(ledger_of: LedgerFa
 
 
 async def test_router_that_was_closed_meanwhile_opens_again_with_its_state(
-    ledger_of: LedgerFactory, client: Redis
+    ledger_of: LedgerFactory, client: RedisClient
 ) -> None:
     ledger = await ledger_of("r")
     booking = await ledger.book(1000, BOTH)
@@ -182,10 +181,13 @@ async def test_service_times_are_learned(ledger_of: LedgerFactory) -> None:
     assert learned.a_miss == pytest.approx(50.0, rel=0.1)
     assert state.mean_output == pytest.approx(12.0)
     assert learned.t0 == pytest.approx(30.0, rel=0.1)
+    assert await ledger.reset_weights() == 2
+    state = await fresh(ledger)
+    assert (state.slots[0].costs, state.mean_output) == (LearnedCosts(), 32.0)
 
 
 async def test_worker_that_is_idle_for_sure_has_its_row_cleared(
-    ledger_of: LedgerFactory, client: Redis
+    ledger_of: LedgerFactory, client: RedisClient
 ) -> None:
     ledger = await ledger_of("r")
     booking = await ledger.book(1000, BOTH)
@@ -197,7 +199,9 @@ async def test_worker_that_is_idle_for_sure_has_its_row_cleared(
     assert is_zero(await fresh(ledger))
 
 
-async def test_lost_functions_and_lost_data_heal(ledger_of: LedgerFactory, client: Redis) -> None:
+async def test_lost_functions_and_lost_data_heal(
+    ledger_of: LedgerFactory, client: RedisClient
+) -> None:
     ledger = await ledger_of("r")
     await execute(client, "FUNCTION", "FLUSH")
     booking = await ledger_eventually_books(ledger)

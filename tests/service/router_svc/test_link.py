@@ -1,4 +1,4 @@
-"""Router link and worker edge over real gRPC: handshake, frames, cancellation, loss, tokenization."""
+"""Router link and worker edge over real gRPC: handshake, frames, cancellation, loss."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from router_svc.policy.registry import POLICIES, make
 from router_svc.settings import RouterSettings
 from router_svc.stream import RemoteStream
 from router_svc.tokens import TokenSource
-from router_svc.validate import check_request, check_tokens
+from router_svc.validate import check_ids, check_request, check_tokens
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -148,6 +148,32 @@ class Pipeline:
         record_decision(record, decision, decision.chosen)
         return record
 
+    async def tokenize(
+        self, request: router_pb2.GenerateRequest, timeout_s: float
+    ) -> tuple[bytes, ModelIdentity]:
+        """Token ids (little-endian uint32) of the request's prompt or chat, and the model they are
+        for.
+        """
+        check_request(request, POLICIES)
+        fleet = self._fleets.find(request.model)
+        await fleet.wait_usable(min(timeout_s, self._settings.wait_s))
+        return await self._token_ids(request, fleet), fleet.identity
+
+    async def detokenize(self, model: str, token_ids: bytes, timeout_s: float) -> str:
+        """The text of token ids."""
+        fleet = self._fleets.find(model)
+        await fleet.wait_usable(min(timeout_s, self._settings.wait_s))
+        check_ids(token_ids, fleet.identity, "tokens")
+        return await self._tokens.text(token_ids, fleet.usable())
+
+    async def _token_ids(self, request: router_pb2.GenerateRequest, fleet: ModelFleet) -> bytes:
+        if request.WhichOneof("input") == "token_ids":
+            return request.token_ids
+        identity = fleet.identity
+        return await self._tokens.token_ids(
+            request, f"{identity.tokenizer}/{identity.chat_template}", fleet.usable()
+        )
+
     async def _prepare(
         self, request: router_pb2.GenerateRequest, record: router_pb2.Explain, timeout_s: float
     ) -> Job:
@@ -157,14 +183,10 @@ class Pipeline:
         await fleet.wait_usable(min(timeout_s, self._settings.wait_s))
         identity = fleet.identity
         source = request.WhichOneof("input") or ""
-        if source == "token_ids":
-            prompt = request.token_ids
-        else:
-            prompt = await self._tokens.token_ids(
-                request, f"{identity.tokenizer}/{identity.chat_template}", fleet.usable()
-            )
+        prompt = await self._token_ids(request, fleet)
         record.tokenize_ms = (time.monotonic() - arrived) * 1000.0
-        self._complete_sampling(request.sampling)
+        room = identity.max_context - len(prompt) // TOKEN_BYTES
+        self._complete_sampling(request.sampling, source, room)
         check_tokens(prompt, request.sampling, identity, source)
         space = identity.key_space(
             adapter=request.adapter,
@@ -186,11 +208,17 @@ class Pipeline:
             policy=self._policies[record.policy],
         )
 
-    def _complete_sampling(self, sampling: common_pb2.SamplingParams) -> None:
+    def _complete_sampling(
+        self, sampling: common_pb2.SamplingParams, source: str, room: int
+    ) -> None:
         """Fixes what a worker would otherwise draw for itself: a second worker must go on with the
-        same.
+        same. `room`: tokens that the context has left; a default never asks for more.
         """
-        sampling.max_tokens = sampling.max_tokens or self._settings.max_tokens_default
+        if not sampling.max_tokens:
+            settings = self._settings
+            is_chat = source == "chat"
+            default = settings.chat_max_tokens_default if is_chat else settings.max_tokens_default
+            sampling.max_tokens = max(1, min(default or room, room))
         if sampling.temperature > 0 and not sampling.HasField("seed"):
             sampling.seed = self._rng.getrandbits(32)
 

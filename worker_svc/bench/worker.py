@@ -20,8 +20,8 @@ from random import Random
 from statistics import median
 from typing import Any
 
+from kvroute.bench.common import common
 from worker_svc.bench.contestant import Clock, Contestant, Measured
-from worker_svc.bench.machine import common
 
 VOCAB = 8192
 _CONFIG: dict[str, Any] = {

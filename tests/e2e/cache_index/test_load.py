@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import pytest
 
 from cache_index.base import RouterId
-from cache_index.bench.report import percentile
 from cache_index.costs import LedgerState
 from cache_index.embedded import EmbeddedServer, _die_with_parent
 from cache_index.ledger_client import LedgerClient
+from kvroute.bench.common import percentile
 from tests.fakes.control_fleet import ROOT
 from tests.fakes.fleet import MODEL
 from tests.fakes.topology import free_ports

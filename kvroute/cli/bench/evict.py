@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import click
 
-from kvroute.cli.bench.options import Integers, emit, json_option
+from kvroute.cli.bench.options import emit, integers, json_option
 from kvroute.cli.extras import import_extra
 
 
 @click.command("evict")
-@click.option("--sizes", type=Integers(), default="10000,100000", show_default=True, help="Blocks.")
+@click.option(
+    "--sizes",
+    callback=integers,
+    metavar="N,...",
+    default="10000,100000",
+    show_default=True,
+    help="Blocks.",
+)
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @json_option

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from kvroute.cli.bench.options import (
-    Integers,
     emit,
+    integers,
     json_option,
     names,
     redis_option,
@@ -16,8 +16,16 @@ from kvroute.cli.extras import import_extra
 
 
 @click.command("index")
-@click.option("--workers", type=Integers(), default="4,64,256", show_default=True)
-@click.option("--blocks", type=Integers(), default="100000,1000000,5000000", show_default=True)
+@click.option(
+    "--workers", callback=integers, metavar="N,...", default="4,64,256", show_default=True
+)
+@click.option(
+    "--blocks",
+    callback=integers,
+    metavar="N,...",
+    default="100000,1000000,5000000",
+    show_default=True,
+)
 @click.option("--bootstrap-blocks", type=click.IntRange(1), default=100_000, show_default=True)
 @click.option("--seed", type=int, default=7, show_default=True)
 @redis_option

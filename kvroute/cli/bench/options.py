@@ -19,23 +19,17 @@ redis_option = click.option(
 )
 
 
-class Integers(click.ParamType):
-    """Positive integers, separated by commas."""
-
-    name = "N,..."
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            found = tuple(int(part) for part in str(value).split(","))
-        except ValueError:
-            found = ()
-        if not found or min(found) < 1:
-            self.fail(f"{value!r} must be numbers of 1 or more, separated by commas", param, ctx)
-        return found
+def integers(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
+    """Callback of an option: positive integers, separated by commas."""
+    try:
+        found = tuple(int(part) for part in value.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise click.BadParameter(
+            f"{value!r} must be numbers of 1 or more, separated by commas", ctx, param
+        )
+    return found
 
 
 def names(text: str) -> tuple[str, ...]:

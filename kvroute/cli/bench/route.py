@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
-from kvroute.cli.bench.options import Integers, emit, json_option, redis_option
+from kvroute.cli.bench.options import emit, integers, json_option, redis_option
 from kvroute.cli.extras import import_extra
 
 
 @click.command("route")
-@click.option("--concurrency", type=Integers(), default="1,32,128", show_default=True)
+@click.option(
+    "--concurrency", callback=integers, metavar="N,...", default="1,32,128", show_default=True
+)
 @click.option("--workers", type=click.IntRange(1, 4096), default=64, show_default=True)
 @click.option("--candidates", type=click.IntRange(1), default=8, show_default=True)
 @click.option(

@@ -8,7 +8,7 @@ import contextlib
 import structlog
 from redis.exceptions import RedisError
 
-from cache_index.follower import discover_models
+from cache_index.models import discover_models
 from cache_index.redis_url import client_from_url, masked
 from kvroute.errors import KvrouteError, NotFound, Unavailable
 from router_svc.fleet import ModelFleet

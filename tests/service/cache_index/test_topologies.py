@@ -14,9 +14,10 @@ from cache_index import functions
 from cache_index.base import RouterId, WorkerId
 from cache_index.commands import close, execute
 from cache_index.costs import Candidate
-from cache_index.follower import Follower, discover_models
+from cache_index.follower import Follower
 from cache_index.ledger import Booking
 from cache_index.ledger_client import LedgerClient
+from cache_index.models import discover_models
 from cache_index.names import Names
 from cache_index.redis_url import check_server, client_from_url
 from cache_index.registration import Registration

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from cache_index import functions, tasks
-from cache_index.audit import Audit, Side, WorkerComparison
+from cache_index.audit import Audit, WorkerComparison
 from cache_index.base import WorkerId
 from cache_index.commands import (
     FAILURES,
@@ -30,7 +30,7 @@ from cache_index.index_calls import IndexCalls
 from cache_index.models import forget_if_empty
 from cache_index.names import Names
 from cache_index.redis_url import client_from_url
-from cache_index.replica import Outcome, Replica
+from cache_index.replica import Outcome, Replica, Side
 from cache_index.snapshots import Snapshots, position
 from cache_index.view import IndexView
 

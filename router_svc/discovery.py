@@ -1,9 +1,10 @@
-"""Finds served models in Redis and keeps one fleet for each."""
+"""Finds served models in Redis, keeps one fleet for each, and forgets those that are gone."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 
 import structlog
 from redis.exceptions import RedisError
@@ -16,6 +17,8 @@ from router_svc.settings import RouterSettings
 
 _POLL_S = 0.25
 _MAX_MODELS = 256
+_LINGER_LEASES = 3.0
+"""A model that nobody serves is forgotten after this long: its workers may only be restarting."""
 
 
 class Fleets:
@@ -25,6 +28,8 @@ class Fleets:
         self._settings = settings
         self._router_id = router_id
         self._fleets: dict[str, ModelFleet] = {}
+        self._empty_since: dict[str, float] = {}
+        self._linger_s = max(_LINGER_LEASES * settings.lease_s, 2 * settings.wait_s)
         self._client = client_from_url(settings.redis_url)
         self._task: asyncio.Task[None] | None = None
         self._log = structlog.get_logger()
@@ -78,11 +83,25 @@ class Fleets:
         return self._fleets[model]
 
     async def _discover(self) -> None:
-        for name in await discover_models(self._client):
+        listed = await discover_models(self._client)
+        for name in listed:
             if name not in self._fleets and len(self._fleets) < _MAX_MODELS:
                 fleet = ModelFleet(name, self._settings, self._router_id)
                 await fleet.start()
                 self._fleets[name] = fleet
+        for name in self._abandoned(listed, asyncio.get_running_loop().time()):
+            self._log.info("model forgotten", model=name)
+            await self._fleets.pop(name).stop()
+
+    def _abandoned(self, listed: Collection[str], now: float) -> list[str]:
+        """Models that Redis does not name and that had no worker and no request for a while."""
+        empty = {
+            name
+            for name, fleet in self._fleets.items()
+            if name not in listed and not fleet.follower.workers and not fleet.ledger.open_bookings
+        }
+        self._empty_since = {name: self._empty_since.get(name, now) for name in empty}
+        return [name for name in empty if now - self._empty_since[name] >= self._linger_s]
 
     async def _keep_discovering(self) -> None:
         while True:

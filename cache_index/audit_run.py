@@ -12,6 +12,8 @@ from kvroute.errors import Unavailable
 
 PAUSE_S = 0.05
 LEASE_S = 3.0
+STALL_S = 5.0
+"""So long may reading the view bring nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +32,24 @@ async def audit_model(redis_url: str, served_name: str, *, patience_s: float = 5
     """Reads a fresh view; compares it with what every worker published and what it says it holds.
 
     A worker in motion differs by the events under way, so that each is compared until it agreed
-    once, or `patience_s` is over. Raises Unavailable if Redis does not give the view within
-    `patience_s` and the time that reading it takes.
+    once, or `patience_s` is over. Raises Unavailable if Redis stops giving the view.
     """
     follower = Follower(redis_url, served_name, lease_s=LEASE_S)
     await follower.start()
     try:
-        await _complete(follower, patience_s)
+        await _complete(follower)
         return ModelAudit(served_name, await _compare(follower, patience_s))
     finally:
         await follower.stop()
 
 
-async def _complete(follower: Follower, patience_s: float) -> None:
+async def _complete(follower: Follower) -> None:
     """Waits for the view as long as it grows."""
     loop = asyncio.get_running_loop()
-    known, end = -1, loop.time() + patience_s
+    known, end = -1, loop.time() + STALL_S
     while not follower.ready.is_set():
         if len(follower.view) != known:
-            known, end = len(follower.view), loop.time() + patience_s
+            known, end = len(follower.view), loop.time() + STALL_S
         if loop.time() > end:
             raise Unavailable("Redis does not answer: there is no view to audit")
         await asyncio.sleep(PAUSE_S)

@@ -12,6 +12,8 @@ from cache_index.embedded import EmbeddedServer
 from kvroute.cli.bench.main import BENCHES
 from kvroute.cli.main import run
 
+pytestmark = pytest.mark.usefixtures("restore_logging")
+
 COMMON = {"bench", "commit", "config", "seed", "machine"}
 
 

@@ -21,6 +21,8 @@ from cache_index.registration import Registration
 from kvroute.cli.main import run
 from tests.fakes.fleet import MODEL, eventually, stored, worker
 
+pytestmark = pytest.mark.usefixtures("restore_logging")
+
 Command = Callable[..., Awaitable[tuple[int, str, str]]]
 Start = Callable[[str], Awaitable[Registration]]
 
@@ -30,7 +32,8 @@ def command(valkey: str, capsys: pytest.CaptureFixture[str]) -> Command:
     """Runs a command against the server; exit code, standard output and error."""
 
     async def call(*args: str) -> tuple[int, str, str]:
-        # The command has an event loop of its own; the workers of the test go on in ours.
+        capsys.readouterr()  # What the workers of the test logged.
+        # The command has an event loop of its own; theirs goes on in ours.
         code = await asyncio.to_thread(run, [*args, "--redis-url", valkey])
         shown = capsys.readouterr()
         return code, shown.out, shown.err

@@ -168,7 +168,7 @@ static inline vec exponential(vec x) {
 
 // One query token per row. Strides and dims in floats. Pools are (blocks, block_size, kv_heads, dim), out is (rows,
 // query_heads, value_dim). key == nullptr: the new K/V are in the pools already. Dims are multiples of LANES.
-struct Decode {
+struct Attention {
     const float *query, *key, *value;
     i64 query_token, query_head, key_token, key_head, value_token, value_head;
     float *keys, *values;
@@ -181,7 +181,7 @@ struct Decode {
 
 // Walks the tokens [from, to) of a row block by block: f(first token, tokens, index of the first token in the pool).
 template <class F>
-static inline void blocks(const Decode& d, const i64* table, i64 from, i64 to, F f) {
+static inline void blocks(const Attention& d, const i64* table, i64 from, i64 to, F f) {
     for (i64 t = from; t < to;) {
         i64 offset = t % d.block_size, count = d.block_size - offset;
         if (count > to - t) count = to - t;
@@ -208,7 +208,7 @@ static void softmax(float* s, i64 length, i64 padded, float softcap, const float
     for (i64 t = 0; t < length; t++) s[t] *= inverse;
 }
 
-static void attend(const Decode& d, i64 row, i64 head, float*& scores, i64& room) {
+static void attend(const Attention& d, i64 row, i64 head, float*& scores, i64& room) {
     i64 group = d.query_heads / d.kv_heads, to = d.contexts[row];
     i64 from = d.window > 0 && to > d.window ? to - d.window : 0;
     i64 length = to - from, padded = (length + LANES - 1) / LANES * LANES;
@@ -250,8 +250,121 @@ static void attend(const Decode& d, i64 row, i64 head, float*& scores, i64& room
     });
 }
 
-extern "C" void decode(const Decode* args) {
-    const Decode& d = *args;
+// Scores of M queries (rows of q, `stride` apart) against LANES tokens whose keys are transposed, (key_dim, LANES).
+template <int M>
+static inline void score(const float* const* q, const float* keys, i64 dim, float scale, float* s, i64 stride) {
+    vec a[M] = {};
+    for (i64 i = 0; i < dim; i++) {
+        vec k = load(keys + i * LANES);
+#pragma GCC unroll 8
+        for (int m = 0; m < M; m++) a[m] += splat(q[m][i]) * k;
+    }
+#pragma GCC unroll 8
+    for (int m = 0; m < M; m++) store(s + m * stride, a[m] * scale);
+}
+
+// out (M, 4 * LANES columns at most) += weights (M, count; `stride` apart) times values (count; `line` apart).
+template <int M>
+static inline void weigh(const float* s, i64 stride, const float* v, i64 line, i64 count, float* out, i64 width, i64 vectors) {
+    for (i64 c = 0; c < vectors; c += 2) {
+        bool two = c + 1 < vectors;
+        vec a[M][2] = {};
+        for (i64 u = 0; u < count; u++) {
+            vec v0 = load(v + u * line + c * LANES), v1 = two ? load(v + u * line + (c + 1) * LANES) : v0;
+#pragma GCC unroll 8
+            for (int m = 0; m < M; m++) {
+                vec w = splat(s[m * stride + u]);
+                a[m][0] += w * v0;
+                a[m][1] += w * v1;
+            }
+        }
+#pragma GCC unroll 8
+        for (int m = 0; m < M; m++) {
+            float* o = out + m * width + c * LANES;
+            store(o, load(o) + a[m][0]);
+            if (two) store(o + LANES, load(o + LANES) + a[m][1]);
+        }
+    }
+}
+
+constexpr int TILE = 32;  // queries that read a key or value while it is in cache
+
+// One chunk of new tokens of one sequence, all its K/V in the pools: queries `first` to `last` of the chunk, one K/V head.
+static void attend_tile(const Attention& d, i64 head, i64 first, i64 last, float*& scores, i64& room) {
+    i64 group = d.query_heads / d.kv_heads, start = d.contexts[0] - d.rows;
+    i64 to = start + last, from = d.window > 0 ? start + first + 1 - d.window : 0;
+    from = from > 0 ? from / LANES * LANES : 0;
+    i64 stride = (to - from + LANES - 1) / LANES * LANES, queries = (last - first) * group;
+    i64 need = queries * stride + LANES * d.key_dim + queries * d.value_dim;
+    if (need > room) {
+        free(scores);
+        room = need * 2;
+        scores = (float*)malloc(room * sizeof(float));
+    }
+    float *keys = scores + queries * stride, *out = keys + LANES * d.key_dim;
+    const float* q[TILE * 64];
+    for (i64 i = first; i < last; i++)
+        for (i64 g = 0; g < group; g++) q[(i - first) * group + g] = d.query + i * d.query_token + (head * group + g) * d.query_head;
+    auto slot = [&](i64 t) { return d.table[t / d.block_size] * d.block_size + t % d.block_size; };
+    for (i64 t = from; t < to; t += LANES) {
+        // Transposed by rows of LANES tokens: one store of a whole vector for LANES reads.
+        const float* k[LANES];
+        for (i64 u = 0; u < LANES; u++) k[u] = d.keys + (slot(t + u < to ? t + u : to - 1) * d.kv_heads + head) * d.key_dim;
+        for (i64 i = 0; i < d.key_dim; i++) {
+            vec line = {};
+#pragma GCC unroll 16
+            for (int u = 0; u < LANES; u++) line[u] = k[u][i];
+            store(keys + i * LANES, line);
+        }
+        i64 m = 0;
+        for (; m + 8 <= queries; m += 8) score<8>(q + m, keys, d.key_dim, d.scale, scores + m * stride + t - from, stride);
+        for (; m < queries; m++) score<1>(q + m, keys, d.key_dim, d.scale, scores + m * stride + t - from, stride);
+    }
+    for (i64 i = first; i < last; i++)
+        for (i64 g = 0; g < group; g++) {
+            float* s = scores + ((i - first) * group + g) * stride;
+            i64 own = start + i + 1, low = d.window > 0 && own > d.window ? own - d.window : 0;
+            i64 skip = low > from ? low - from : 0, length = own - from;
+            const float* sink = d.sinks ? d.sinks + head * group + g : nullptr;
+            for (i64 t = 0; t < skip; t++) s[t] = -1e30f;
+            softmax(s, length, (length + LANES - 1) / LANES * LANES, 0.f, sink);
+            for (i64 t = 0; t < skip; t++) s[t] = 0.f;
+            for (i64 t = length; t < stride; t++) s[t] = 0.f;
+        }
+    memset(out, 0, queries * d.value_dim * sizeof(float));
+    i64 line = d.kv_heads * d.value_dim, vectors = d.value_dim / LANES;
+    blocks(d, d.table, from, to, [&](i64 t, i64 count, i64 at) {
+        const float *v = d.values + at * line + head * d.value_dim, *s = scores + t - from;
+        i64 m = 0;
+        for (; m + 8 <= queries; m += 8) weigh<8>(s + m * stride, stride, v, line, count, out + m * d.value_dim, d.value_dim, vectors);
+        for (; m < queries; m++) weigh<1>(s + m * stride, stride, v, line, count, out + m * d.value_dim, d.value_dim, vectors);
+    });
+    for (i64 i = first; i < last; i++)
+        memcpy(d.out + (i * d.query_heads + head * group) * d.value_dim, out + (i - first) * group * d.value_dim,
+               group * d.value_dim * sizeof(float));
+}
+
+// As `decode`, for the `rows` new tokens of one sequence: table is its block table, contexts[0] its length with them.
+// At most 64 query heads per K/V head; no softcap.
+extern "C" void prefill(const Attention* args) {
+    const Attention& d = *args;
+    i64 tiles = (d.rows + TILE - 1) / TILE, tasks = tiles * d.kv_heads;
+#pragma omp parallel num_threads(d.threads) if (d.threads > 1 && tasks > 1)
+    {
+        float* scores = nullptr;
+        i64 room = 0;
+#pragma omp for schedule(dynamic, 1)
+        for (i64 w = 0; w < tasks; w++) {
+            i64 tile = tiles - 1 - w / d.kv_heads, first = tile * TILE;  // long ones first
+            i64 last = first + TILE < d.rows ? first + TILE : d.rows;
+            attend_tile(d, w % d.kv_heads, first, last, scores, room);
+        }
+        free(scores);
+    }
+}
+
+extern "C" void decode(const Attention* args) {
+    const Attention& d = *args;
     if (d.key)
         for (i64 t = 0; t < d.rows; t++)
             for (i64 h = 0; h < d.kv_heads; h++) {

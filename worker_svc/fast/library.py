@@ -30,11 +30,12 @@ _SIGNATURES: dict[str, list[Any]] = {
     "linear": [_P, _I, _I, _P, _I, _P, _P, _I],
     "rmsnorm": [_P, _P, _P, _I, _I, _F, _F, _I],
     "decode": [_P],
+    "prefill": [_P],
 }
 
 
-class DecodeArguments(ctypes.Structure):
-    """The struct `Decode` of kernels.cpp, field by field."""
+class AttentionArguments(ctypes.Structure):
+    """The struct `Attention` of kernels.cpp, field by field."""
 
     _fields_ = [
         *((name, _P) for name in ("query", "key", "value")),

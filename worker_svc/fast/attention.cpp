@@ -34,12 +34,18 @@ struct Attention {
     float scale, softcap;
 };
 
-// Walks the tokens [from, to) of a row block by block: f(first token, tokens, index of the first token in the pool).
+// Walks the tokens [from, to) of a row block by block: f(first token, tokens, index of the first token in the pool). Blocks
+// lie anywhere, which no hardware foresees: the lines of the next one (`dim` floats every `line`) are asked for meanwhile.
 template <class F>
-static inline void blocks(const Attention& d, const i64* table, i64 from, i64 to, F f) {
+static inline void blocks(const Attention& d, const i64* table, i64 from, i64 to, const float* pool, i64 line, i64 dim, F f) {
     for (i64 t = from; t < to;) {
         i64 offset = t % d.block_size, count = d.block_size - offset;
         if (count > to - t) count = to - t;
+        if (t + count < to) {
+            const float* next = pool + table[t / d.block_size + 1] * d.block_size * line;
+            for (i64 u = 0; u < d.block_size; u++)
+                for (i64 c = 0; c < dim; c += 16) __builtin_prefetch(next + u * line + c);
+        }
         f(t, count, table[t / d.block_size] * d.block_size + offset);
         t += count;
     }
@@ -63,6 +69,61 @@ static void softmax(float* s, i64 length, i64 padded, float softcap, const float
     for (i64 t = 0; t < length; t++) s[t] *= inverse;
 }
 
+#if defined(__AVX512F__)
+constexpr int QUERIES = 8;  // scored or weighed together: what the registers hold
+#else
+constexpr int QUERIES = 4;
+#endif
+
+// Scores of M queries against LANES tokens whose keys are transposed, (key_dim, LANES); rows of s are `stride` apart.
+template <int M>
+static inline void score(const float* const* q, const float* keys, i64 dim, float scale, float* s, i64 stride) {
+    vec a[M] = {};
+    for (i64 i = 0; i < dim; i++) {
+        vec k = load(keys + i * LANES);
+#pragma GCC unroll 8
+        for (int m = 0; m < M; m++) a[m] += splat(q[m][i]) * k;
+    }
+#pragma GCC unroll 8
+    for (int m = 0; m < M; m++) store(s + m * stride, a[m] * scale);
+}
+
+// out (M rows `width` apart, V vectors) += weights (M, count; `stride` apart) times values (count; `line` apart).
+template <int M, int V>
+static inline void weigh_part(const float* s, i64 stride, const float* v, i64 line, i64 count, float* out, i64 width) {
+    vec a[M][V] = {};
+    for (i64 u = 0; u < count; u++) {
+        vec values[V];
+#pragma GCC unroll 4
+        for (int c = 0; c < V; c++) values[c] = load(v + u * line + c * LANES);
+#pragma GCC unroll 8
+        for (int m = 0; m < M; m++) {
+            vec w = splat(s[m * stride + u]);
+#pragma GCC unroll 4
+            for (int c = 0; c < V; c++) a[m][c] += w * values[c];
+        }
+    }
+#pragma GCC unroll 8
+    for (int m = 0; m < M; m++)
+#pragma GCC unroll 4
+        for (int c = 0; c < V; c++) store(out + m * width + c * LANES, load(out + m * width + c * LANES) + a[m][c]);
+}
+
+template <int M>
+static inline void weigh_rows(const float* s, i64 stride, const float* v, i64 line, i64 count, float* out, i64 width) {
+    constexpr int V = M > 2 ? 2 : 4;
+    i64 c = 0;
+    for (; c + V * LANES <= width; c += V * LANES) weigh_part<M, V>(s, stride, v + c, line, count, out + c, width);
+    for (; c < width; c += LANES) weigh_part<M, 1>(s, stride, v + c, line, count, out + c, width);
+}
+
+static inline void weigh(i64 rows, const float* s, i64 stride, const float* v, i64 line, i64 count, float* out, i64 width) {
+    i64 m = 0;
+    for (; m + QUERIES <= rows; m += QUERIES) weigh_rows<QUERIES>(s + m * stride, stride, v, line, count, out + m * width, width);
+    for (; m + 2 <= rows; m += 2) weigh_rows<2>(s + m * stride, stride, v, line, count, out + m * width, width);
+    if (m < rows) weigh_rows<1>(s + m * stride, stride, v, line, count, out + m * width, width);
+}
+
 static void attend(const Attention& d, i64 row, i64 head, float*& scores, i64& room) {
     i64 group = d.query_heads / d.kv_heads, to = d.contexts[row];
     i64 from = d.window > 0 && to > d.window ? to - d.window : 0;
@@ -74,7 +135,7 @@ static void attend(const Attention& d, i64 row, i64 head, float*& scores, i64& r
     }
     const i64* table = d.table + row * d.table_width;
     i64 key_line = d.kv_heads * d.key_dim, value_line = d.kv_heads * d.value_dim;
-    blocks(d, table, from, to, [&](i64 t, i64 count, i64 at) {
+    blocks(d, table, from, to, d.keys + head * d.key_dim, key_line, d.key_dim, [&](i64 t, i64 count, i64 at) {
         for (i64 g = 0; g < group; g++) {
             const float* q = d.query + row * d.query_token + (head * group + g) * d.query_head;
             for (i64 u = 0; u < count; u++) {
@@ -89,57 +150,10 @@ static void attend(const Attention& d, i64 row, i64 head, float*& scores, i64& r
     memset(out, 0, group * d.value_dim * sizeof(float));
     for (i64 g = 0; g < group; g++)
         softmax(scores + g * padded, length, padded, d.softcap, d.sinks ? d.sinks + head * group + g : nullptr);
-    blocks(d, table, from, to, [&](i64 t, i64 count, i64 at) {
-        for (i64 g = 0; g < group; g++) {
-            const float* s = scores + g * padded + t - from;
-            const float* v = d.values + at * value_line + head * d.value_dim;
-            for (i64 i = 0; i < d.value_dim; i += 4 * LANES) {
-                i64 width = (d.value_dim - i) / LANES < 4 ? (d.value_dim - i) / LANES : 4;
-                vec a[4] = {};
-                for (i64 u = 0; u < count; u++)
-                    for (i64 c = 0; c < width; c++) a[c] += s[u] * load(v + u * value_line + i + c * LANES);
-                float* o = out + g * d.value_dim + i;
-                for (i64 c = 0; c < width; c++) store(o + c * LANES, load(o + c * LANES) + a[c]);
-            }
-        }
+    blocks(d, table, from, to, d.values + head * d.value_dim, value_line, d.value_dim, [&](i64 t, i64 count, i64 at) {
+        const float* v = d.values + at * value_line + head * d.value_dim;
+        weigh(group, scores + t - from, padded, v, value_line, count, out, d.value_dim);
     });
-}
-
-// Scores of M queries (rows of q, `stride` apart) against LANES tokens whose keys are transposed, (key_dim, LANES).
-template <int M>
-static inline void score(const float* const* q, const float* keys, i64 dim, float scale, float* s, i64 stride) {
-    vec a[M] = {};
-    for (i64 i = 0; i < dim; i++) {
-        vec k = load(keys + i * LANES);
-#pragma GCC unroll 8
-        for (int m = 0; m < M; m++) a[m] += splat(q[m][i]) * k;
-    }
-#pragma GCC unroll 8
-    for (int m = 0; m < M; m++) store(s + m * stride, a[m] * scale);
-}
-
-// out (M, 4 * LANES columns at most) += weights (M, count; `stride` apart) times values (count; `line` apart).
-template <int M>
-static inline void weigh(const float* s, i64 stride, const float* v, i64 line, i64 count, float* out, i64 width, i64 vectors) {
-    for (i64 c = 0; c < vectors; c += 2) {
-        bool two = c + 1 < vectors;
-        vec a[M][2] = {};
-        for (i64 u = 0; u < count; u++) {
-            vec v0 = load(v + u * line + c * LANES), v1 = two ? load(v + u * line + (c + 1) * LANES) : v0;
-#pragma GCC unroll 8
-            for (int m = 0; m < M; m++) {
-                vec w = splat(s[m * stride + u]);
-                a[m][0] += w * v0;
-                a[m][1] += w * v1;
-            }
-        }
-#pragma GCC unroll 8
-        for (int m = 0; m < M; m++) {
-            float* o = out + m * width + c * LANES;
-            store(o, load(o) + a[m][0]);
-            if (two) store(o + LANES, load(o + LANES) + a[m][1]);
-        }
-    }
 }
 
 constexpr int TILE = 32;  // queries that read a key or value while it is in cache
@@ -172,7 +186,7 @@ static void attend_tile(const Attention& d, i64 head, i64 first, i64 last, float
             store(keys + i * LANES, line);
         }
         i64 m = 0;
-        for (; m + 8 <= queries; m += 8) score<8>(q + m, keys, d.key_dim, d.scale, scores + m * stride + t - from, stride);
+        for (; m + QUERIES <= queries; m += QUERIES) score<QUERIES>(q + m, keys, d.key_dim, d.scale, scores + m * stride + t - from, stride);
         for (; m < queries; m++) score<1>(q + m, keys, d.key_dim, d.scale, scores + m * stride + t - from, stride);
     }
     for (i64 i = first; i < last; i++)
@@ -187,12 +201,10 @@ static void attend_tile(const Attention& d, i64 head, i64 first, i64 last, float
             for (i64 t = length; t < stride; t++) s[t] = 0.f;
         }
     memset(out, 0, queries * d.value_dim * sizeof(float));
-    i64 line = d.kv_heads * d.value_dim, vectors = d.value_dim / LANES;
-    blocks(d, d.table, from, to, [&](i64 t, i64 count, i64 at) {
-        const float *v = d.values + at * line + head * d.value_dim, *s = scores + t - from;
-        i64 m = 0;
-        for (; m + 8 <= queries; m += 8) weigh<8>(s + m * stride, stride, v, line, count, out + m * d.value_dim, d.value_dim, vectors);
-        for (; m < queries; m++) weigh<1>(s + m * stride, stride, v, line, count, out + m * d.value_dim, d.value_dim, vectors);
+    i64 line = d.kv_heads * d.value_dim;
+    blocks(d, d.table, from, to, d.values + head * d.value_dim, line, d.value_dim, [&](i64 t, i64 count, i64 at) {
+        const float* v = d.values + at * line + head * d.value_dim;
+        weigh(queries, scores + t - from, stride, v, line, count, out, d.value_dim);
     });
     for (i64 i = first; i < last; i++)
         memcpy(d.out + (i * d.query_heads + head * group) * d.value_dim, out + (i - first) * group * d.value_dim,

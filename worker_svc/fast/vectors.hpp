@@ -23,9 +23,18 @@ static inline vec load(const float* p) { return *(const loose*)p; }
 static inline void store(float* p, vec v) { *(loose*)p = v; }
 static inline vec splat(float x) { return x - (vec){}; }
 
-static inline float sum(vec v) {
-    float t[LANES], s = 0;
-    store(t, v);
-    for (int i = 0; i < LANES; i++) s += t[i];
-    return s;
+// The lanes' sum, halving the vector: a chain of additions lane by lane would cost more than a dot product's multiplications.
+template <int N, class V>
+static inline float sum_of(V v) {
+    if constexpr (N == 1) {
+        return v[0];
+    } else {
+        typedef float half __attribute__((vector_size(N * 2)));
+        half low, high;
+        memcpy(&low, &v, sizeof low);
+        memcpy(&high, (const char*)&v + sizeof low, sizeof high);
+        return sum_of<N / 2>(low + high);
+    }
 }
+
+static inline float sum(vec v) { return sum_of<LANES>(v); }

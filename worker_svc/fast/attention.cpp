@@ -56,8 +56,13 @@ static void softmax(float* s, i64 length, i64 padded, float softcap, const float
     if (softcap > 0)
         for (i64 t = 0; t < length; t++) s[t] = softcap * tanhf(s[t] / softcap);
     float top = sink ? *sink : -INFINITY;
-    for (i64 t = 0; t < length; t++) top = s[t] > top ? s[t] : top;
     for (i64 t = length; t < padded; t++) s[t] = -INFINITY;
+    vec tops = splat(top);
+    for (i64 t = 0; t < padded; t += LANES) {
+        vec v = load(s + t);
+        tops = v > tops ? v : tops;
+    }
+    for (int i = 0; i < LANES; i++) top = tops[i] > top ? tops[i] : top;
     vec total = {};
     for (i64 t = 0; t < padded; t += LANES) {
         vec e = exponential(load(s + t) - top);

@@ -131,7 +131,13 @@ _BY_CODE: dict[grpc.StatusCode, type[KvrouteError]] = {
         Unsupported,
     )
 }
+_BY_HTTP: dict[int, type[KvrouteError]] = {kind.http: kind for kind in _BY_CODE.values()}
 _BY_NUMBER = {code.value[0]: kind for code, kind in _BY_CODE.items()}
+
+
+def from_http(status: int, message: str) -> KvrouteError:
+    """The error that an HTTP status stands for; `KvrouteError` for one without a class."""
+    return _BY_HTTP.get(status, KvrouteError)(message)
 
 
 def from_status(

@@ -75,12 +75,15 @@ class Health:
             await self._servicer.set(name, value)
 
 
-def write_ready_file(path: Path | None, address: str) -> None:
-    """Tells whoever started this process where it listens; complete once it exists."""
+def write_ready_file(path: Path | None, address: str, http: str = "") -> None:
+    """Tells whoever started this process where it listens; complete once it exists. `http`: the
+    address of a second, HTTP front.
+    """
     if path is None:
         return
+    found = {"address": address, "pid": os.getpid()} | ({"http": http} if http else {})
     partial = path.with_name(path.name + ".part")
-    partial.write_text(json.dumps({"address": address, "pid": os.getpid()}))
+    partial.write_text(json.dumps(found))
     partial.replace(path)
 
 
@@ -93,3 +96,8 @@ async def wait_for_signal(
     for number in signals:
         loop.add_signal_handler(number, came.set)
     await came.wait()
+    for number in signals:
+        # Also once the loop is closed, when Python would put the default back: the process would
+        # end in the middle of its orderly end.
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)

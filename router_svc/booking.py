@@ -70,11 +70,12 @@ async def book(
     """Books one worker of the decision's shortlist, chosen by the ledger in the same atomic call:
     until the first token its predicted prefill and the tokens it misses, until the end its blocks.
 
-    With Redis away the policy's own choice is booked in this router's memory, and the result says
-    `degraded`.
+    With Redis away, or emptied so that no worker is back in the ledger yet, the policy's own choice
+    is booked in this router's memory, and the result says `degraded`: the worker answers on its
+    link, which is all that a request needs.
 
     Raises:
-        NoCandidate: none of the shortlist is alive in the ledger.
+        Unavailable: this router's own books know no such worker either.
     """
     by_slot = {price.candidate.slot: price for price in decision.shortlist}
     blocks = -(-(prompt_tokens + max_tokens) // block_size)

@@ -49,6 +49,7 @@ class Link:
         record: WorkerRecord,
         router_id: str,
         on_change: Callable[[], None],
+        silence_s: float = 3.0,
     ) -> None:
         self.worker_id = record.worker_id
         self.address = record.address
@@ -61,8 +62,9 @@ class Link:
         self._identity = record.identity
         self._router_id = router_id
         self._on_change = on_change
+        self._silence_s = silence_s
         self._streams: dict[int, RemoteStream] = {}
-        self._tokenizing: dict[int, asyncio.Future[bytes]] = {}
+        self._tokenizing: dict[int, asyncio.Future[worker_pb2.Tokenized]] = {}
         self._next_id = 0
         self._frame = worker_pb2.SessionRequest()
         self._has_frame = asyncio.Event()
@@ -111,8 +113,8 @@ class Link:
             self._frame.cancels.add(stream_id=stream_id)
             self._has_frame.set()
 
-    async def tokenize(self, request: worker_pb2.Tokenize) -> bytes:
-        """Token ids (little-endian uint32) of a text or chat.
+    async def tokenize(self, request: worker_pb2.Tokenize) -> worker_pb2.Tokenized:
+        """Token ids of a text or chat, or the text of token ids.
 
         Raises:
             KvrouteError: the worker's own error, or `Unavailable` when the link is down or breaks.
@@ -120,7 +122,7 @@ class Link:
         if not self.connected:
             raise Unavailable(f"worker {self.worker_id} at {self.address} is not reachable")
         request.stream_id = self._take_id()
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[worker_pb2.Tokenized] = asyncio.get_running_loop().create_future()
         self._tokenizing[request.stream_id] = future
         self._frame.tokenizes.append(request)
         self._has_frame.set()
@@ -237,9 +239,21 @@ class Link:
             frame, self._frame = self._frame, worker_pb2.SessionRequest()
             await call.write(frame)
 
+    async def _next(self, call: Call) -> Any:
+        """The next frame. Workers send one at least every `worker_svc.session.HEARTBEAT_S`.
+
+        Raises:
+            Unavailable: none came for `silence_s`: the process is frozen, or the network is.
+        """
+        try:
+            async with asyncio.timeout(self._silence_s):
+                return await call.read()
+        except TimeoutError:
+            raise Unavailable(f"silent for {self._silence_s:g} s") from None
+
     async def _read(self, call: Call) -> None:
         while True:
-            frame = await call.read()
+            frame = await self._next(call)
             if frame is grpc.aio.EOF:
                 raise Unavailable(f"worker {self.worker_id} closed the session")
             for chunk in frame.chunks:
@@ -261,7 +275,7 @@ class Link:
         if result.code:
             future.set_exception(from_status(result.code, result.message))
         else:
-            future.set_result(result.token_ids)
+            future.set_result(result)
 
     def _lost(self, reason: str) -> None:
         was_connected, self.connected = self.connected, False

@@ -14,6 +14,10 @@ from kvroute.log import configure
 from kvroute.server import Health, bind, make_server, wait_for_signal, write_ready_file
 from router_svc.discovery import Fleets
 from router_svc.edge import SERVICE, RouterEdge
+from router_svc.http.app import serving
+from router_svc.http.backend import RouterBackend
+from router_svc.http.front import Front
+from router_svc.http.limits import KeyLimits
 from router_svc.pipeline import Pipeline
 from router_svc.settings import RouterSettings
 
@@ -45,17 +49,38 @@ async def running(settings: RouterSettings) -> AsyncIterator[str]:
     try:
         await fleets.start()
         await server.start()
-        await health.set(True)
-        write_ready_file(settings.ready_file, address)
-        log.info(
-            "router ready", address=address, models=[fleet.served_name for fleet in fleets.all()]
-        )
-        yield address
+        async with http_front(settings, pipeline, fleets) as http:
+            await health.set(True)
+            write_ready_file(settings.ready_file, address, http)
+            models = [fleet.served_name for fleet in fleets.all()]
+            log.info("router ready", address=address, http=http, models=models)
+            yield address
+            await health.set(False)
     finally:
         await health.set(False)
         await server.stop(_DRAIN_S)
         await fleets.stop()
         log.info("router stopped")
+
+
+@asynccontextmanager
+async def http_front(
+    settings: RouterSettings, pipeline: Pipeline, fleets: Fleets
+) -> AsyncIterator[str]:
+    """The OpenAI front while the context is open, if the settings want one; yields its address, or
+    an empty text without one.
+    """
+    if not settings.http_listen:
+        yield ""
+        return
+    front = Front(
+        settings,
+        RouterBackend(pipeline, fleets),
+        new_id=lambda: secrets.token_hex(12),
+        limits=KeyLimits(settings.http_max_per_key),
+    )
+    async with serving(front, settings.http_listen, _DRAIN_S) as address:
+        yield address
 
 
 async def serve(settings: RouterSettings) -> None:

@@ -8,6 +8,7 @@ Nothing is sent twice.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -19,8 +20,7 @@ from cache_index.base import IndexKey, WorkerId
 from cache_index.costs import LedgerState
 from cache_index.identity import ModelIdentity
 from cache_index.keys import index_keys
-from cache_index.ledger import NoCandidate
-from kvroute.errors import Expired, Overloaded, Unavailable, from_status
+from kvroute.errors import Expired, NotFound, Overloaded, Unavailable, from_status
 from kvroute.tokens import TOKEN_BYTES
 from kvroute.v1 import common_pb2, router_pb2, worker_pb2
 from router_svc.booking import Held, book
@@ -33,7 +33,7 @@ from router_svc.policy.registry import POLICIES, make
 from router_svc.settings import RouterSettings
 from router_svc.stream import RemoteStream
 from router_svc.tokens import TokenSource
-from router_svc.validate import check_request, check_tokens
+from router_svc.validate import check_ids, check_request, check_tokens
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -91,6 +91,19 @@ class Pipeline:
             router_id=self.router_id,
         )
 
+    def unknown_request(self, request_id: str) -> NotFound:
+        """What to say of an id that the ring does not hold."""
+        owner = request_id.rpartition("-")[0]
+        if owner and owner != self.router_id:
+            reason = f"its id names router {owner}, this one is {self.router_id}: ask that one"
+        else:
+            reason = "it never came here, has not ended, or is too old to be kept"
+        return NotFound(
+            f"request {request_id[:80]!r} is not known: {reason}",
+            field="request_id",
+            value=request_id,
+        )
+
     async def generate(
         self,
         request: router_pb2.GenerateRequest,
@@ -114,9 +127,13 @@ class Pipeline:
             )
         self.in_flight += 1
         try:
-            job = await self._prepare(request, record, timeout_s)
-            job.reuse = self._count_arrival(job)
-            await self._serve(job, write)
+            async with asyncio.timeout(timeout_s):
+                job = await self._prepare(request, record, timeout_s)
+                job.reuse = self._count_arrival(job)
+                await self._serve(job, write)
+        except TimeoutError:
+            where = f" on worker {record.worker_id}" if record.worker_id else ""
+            raise Expired(f"the request's deadline of {timeout_s:g} s passed{where}") from None
         finally:
             self.in_flight -= 1
             self.ring.keep(record)
@@ -131,6 +148,32 @@ class Pipeline:
         record_decision(record, decision, decision.chosen)
         return record
 
+    async def tokenize(
+        self, request: router_pb2.GenerateRequest, timeout_s: float
+    ) -> tuple[bytes, ModelIdentity]:
+        """Token ids (little-endian uint32) of the request's prompt or chat, and the model they are
+        for.
+        """
+        check_request(request, POLICIES)
+        fleet = self._fleets.find(request.model)
+        await fleet.wait_usable(min(timeout_s, self._settings.wait_s))
+        return await self._token_ids(request, fleet), fleet.identity
+
+    async def detokenize(self, model: str, token_ids: bytes, timeout_s: float) -> str:
+        """The text of token ids."""
+        fleet = self._fleets.find(model)
+        await fleet.wait_usable(min(timeout_s, self._settings.wait_s))
+        check_ids(token_ids, fleet.identity, "tokens")
+        return await self._tokens.text(token_ids, fleet.usable())
+
+    async def _token_ids(self, request: router_pb2.GenerateRequest, fleet: ModelFleet) -> bytes:
+        if request.WhichOneof("input") == "token_ids":
+            return request.token_ids
+        identity = fleet.identity
+        return await self._tokens.token_ids(
+            request, f"{identity.tokenizer}/{identity.chat_template}", fleet.usable()
+        )
+
     async def _prepare(
         self, request: router_pb2.GenerateRequest, record: router_pb2.Explain, timeout_s: float
     ) -> Job:
@@ -140,14 +183,10 @@ class Pipeline:
         await fleet.wait_usable(min(timeout_s, self._settings.wait_s))
         identity = fleet.identity
         source = request.WhichOneof("input") or ""
-        if source == "token_ids":
-            prompt = request.token_ids
-        else:
-            prompt = await self._tokens.token_ids(
-                request, f"{identity.tokenizer}/{identity.chat_template}", fleet.usable()
-            )
+        prompt = await self._token_ids(request, fleet)
         record.tokenize_ms = (time.monotonic() - arrived) * 1000.0
-        self._complete_sampling(request.sampling)
+        room = identity.max_context - len(prompt) // TOKEN_BYTES
+        self._complete_sampling(request.sampling, source, room)
         check_tokens(prompt, request.sampling, identity, source)
         space = identity.key_space(
             adapter=request.adapter,
@@ -169,11 +208,17 @@ class Pipeline:
             policy=self._policies[record.policy],
         )
 
-    def _complete_sampling(self, sampling: common_pb2.SamplingParams) -> None:
+    def _complete_sampling(
+        self, sampling: common_pb2.SamplingParams, source: str, room: int
+    ) -> None:
         """Fixes what a worker would otherwise draw for itself: a second worker must go on with the
-        same.
+        same. `room`: tokens that the context has left; a default never asks for more.
         """
-        sampling.max_tokens = sampling.max_tokens or self._settings.max_tokens_default
+        if not sampling.max_tokens:
+            settings = self._settings
+            is_chat = source == "chat"
+            default = settings.chat_max_tokens_default if is_chat else settings.max_tokens_default
+            sampling.max_tokens = max(1, min(default or room, room))
         if sampling.temperature > 0 and not sampling.HasField("seed"):
             sampling.seed = self._rng.getrandbits(32)
 
@@ -185,7 +230,7 @@ class Pipeline:
                 return
             except (Unavailable, Overloaded) as error:
                 # Only what another worker may do better is tried again: a lost or a full worker.
-                if attempt + 1 == self._settings.attempts or time.monotonic() > job.deadline:
+                if attempt + 1 == self._settings.attempts:
                     raise
                 structlog.get_logger().warning(
                     "request goes on elsewhere",
@@ -198,18 +243,16 @@ class Pipeline:
     async def _attempt(self, job: Job, write: Write) -> None:
         decision, load = await self._decide(job)
         started = time.monotonic()
-        try:
-            held = await book(
-                job.fleet.ledger,
-                decision,
-                prompt_tokens=job.prompt_tokens,
-                max_tokens=job.request.sampling.max_tokens,
-                block_size=job.identity.block_size,
-                deadline_s=max(0.0, job.deadline - started),
-            )
-        except NoCandidate as error:
-            raise Unavailable(str(error)) from None
-        with held:
+        held = await book(
+            job.fleet.ledger,
+            decision,
+            prompt_tokens=job.prompt_tokens,
+            max_tokens=job.request.sampling.max_tokens,
+            block_size=job.identity.block_size,
+            deadline_s=max(0.0, job.deadline - started),
+        )
+        worker_id = WorkerId(held.price.candidate.worker_id)
+        with held, job.fleet.in_flight.computing(worker_id, job.keys):
             record_decision(job.record, decision, held.price)
             job.record.degraded = held.degraded or job.fleet.follower.stale
             job.record.decide_ms = (time.monotonic() - started) * 1000.0
@@ -286,8 +329,6 @@ class Pipeline:
                     held.served(part.end)
                     record.delivered_prefill_ms = part.end.timing.prefill_ms
                     return
-                if time.monotonic() > job.deadline:
-                    raise Expired(f"the request's deadline passed on worker {record.worker_id}")
         finally:
             link.close(stream_id)
 

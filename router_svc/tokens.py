@@ -43,14 +43,19 @@ class TokenSource:
         if known is not None:
             self._known.move_to_end(key)
             return known
-        ids = await self._ask(ask, links)
+        ids = (await self._ask(ask, links)).token_ids
         if self._entries:
             self._known[key] = ids
             if len(self._known) > self._entries:
                 self._known.popitem(last=False)
         return ids
 
-    async def _ask(self, ask: worker_pb2.Tokenize, links: Sequence[Link]) -> bytes:
+    async def text(self, token_ids: bytes, links: Sequence[Link]) -> str:
+        """The text of token ids. Errors as above."""
+        ask = worker_pb2.Tokenize(token_ids=token_ids)
+        return (await self._ask(ask, links)).text
+
+    async def _ask(self, ask: worker_pb2.Tokenize, links: Sequence[Link]) -> worker_pb2.Tokenized:
         failure: KvrouteError = Unavailable("no worker is connected that could tokenize the prompt")
         for link in sorted(links, key=lambda link: link.in_flight)[:3]:
             again = worker_pb2.Tokenize()

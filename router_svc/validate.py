@@ -59,12 +59,7 @@ def check_tokens(
     if count == 0:
         raise InvalidArgument.of(source, "empty", "at least one token")
     if source == "token_ids":
-        ids = unpack_tokens(token_ids)
-        largest = max(ids)
-        if largest >= identity.vocab_size:
-            raise InvalidArgument.of(
-                f"token_ids[{ids.index(largest)}]", largest, f"below {identity.vocab_size}"
-            )
+        check_ids(token_ids, identity, source)
     limit = identity.max_context
     if count >= limit:
         raise InvalidArgument.of(
@@ -79,6 +74,16 @@ def check_tokens(
     for token in (*sampling.stop_token_ids, *sampling.logit_bias):
         if token >= identity.vocab_size:
             raise InvalidArgument.of("sampling token id", token, f"below {identity.vocab_size}")
+
+
+def check_ids(token_ids: bytes, identity: ModelIdentity, name: str) -> None:
+    """Raises `InvalidArgument` that names the first id beyond the vocabulary, as `name[...]`."""
+    ids = unpack_tokens(token_ids)
+    largest = max(ids, default=0)
+    if largest >= identity.vocab_size:
+        raise InvalidArgument.of(
+            f"{name}[{ids.index(largest)}]", largest, f"below {identity.vocab_size}"
+        )
 
 
 def _check_ids(token_ids: bytes) -> None:

@@ -13,7 +13,7 @@ import structlog
 
 from cache_index.identity import ModelIdentity
 from kvroute.errors import ERROR_KEY, KvrouteError, Mismatch, Unsupported
-from kvroute.tokens import pack_tokens
+from kvroute.tokens import pack_tokens, unpack_tokens
 from kvroute.v1 import router_pb2, worker_pb2, worker_pb2_grpc
 from worker_svc.hub import Hub
 from worker_svc.session import RouterSession
@@ -132,7 +132,11 @@ class WorkerEdge(worker_pb2_grpc.WorkerServicer):  # type: ignore[misc]  # gener
         result = worker_pb2.Tokenized(stream_id=ask.stream_id)
         try:
             async with self._tokenizing:
-                result.token_ids = await asyncio.to_thread(token_ids, self._text, ask)
+                if ask.WhichOneof("input") == "token_ids":
+                    ids = unpack_tokens(ask.token_ids)
+                    result.text = await asyncio.to_thread(self._text.decode, ids)
+                else:
+                    result.token_ids = await asyncio.to_thread(token_ids, self._text, ask)
         except KvrouteError as error:
             result.code, result.message = error.code.value[0], str(error)
         except Exception as error:  # A tokenizer's own fault must not leave the router waiting.

@@ -22,9 +22,18 @@ HELP = "/reset starts anew, /explain says why the last answer went where it went
 
 @click.command("chat")
 @click.option("--system", default="", metavar="TEXT", help="System message.")
+@click.option("--url", default="", metavar="URL", help="OpenAI server, instead of a router.")
+@click.option("--api-key", default="", envvar="OPENAI_API_KEY", help="Key for the URL.")
 @sampling_options
 @click_options(ClientSettings, "client")
-def command(system: str, config: Path | None, address: str | None, **sampling: object) -> None:
+def command(
+    system: str,
+    url: str,
+    api_key: str,
+    config: Path | None,
+    address: str | None,
+    **sampling: object,
+) -> None:
     """Talks to a model. Every turn sends the history, whose blocks are still cached: watch the
     cached tokens grow.
 
@@ -34,9 +43,17 @@ def command(system: str, config: Path | None, address: str | None, **sampling: o
     Examples:
       kvroute chat
       kvroute chat --system "Answer in one sentence." --temperature 0.7
+      kvroute chat --url http://127.0.0.1:8000
     """
     settings = from_options(ClientSettings, "client", config, {"address": address})
     click.echo(f"{HELP}.", err=True)
+    if url:
+        from kvroute.cli import chat_url
+
+        # Only we are greedy by default; OpenAI's servers sample.
+        options = {"temperature": 0, **given(sampling)}
+        chat_url.talk(chat_url.ChatUrl(url, api_key), Conversation(system), options, ask)
+        return
     talk(settings.address, Conversation(system), given(sampling), ask)
 
 
@@ -125,7 +142,7 @@ async def _answer(
 def _explain(last: Generation | None) -> None:
     from rich.console import Console
 
-    from kvroute.cli.explain import explain_table
+    from kvroute.cli.explain_table import explain_table
 
     if last is None:
         click.echo("nothing to explain yet", err=True)

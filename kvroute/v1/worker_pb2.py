@@ -26,7 +26,7 @@ from kvroute.v1 import common_pb2 as kvroute_dot_v1_dot_common__pb2
 from kvroute.v1 import router_pb2 as kvroute_dot_v1_dot_router__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17kvroute/v1/worker.proto\x12\nkvroute.v1\x1a\x17kvroute/v1/common.proto\x1a\x17kvroute/v1/router.proto\"\xa5\x01\n\x0eSessionRequest\x12 \n\x05hello\x18\x01 \x01(\x0b\x32\x11.kvroute.v1.Hello\x12#\n\x07submits\x18\x02 \x03(\x0b\x32\x12.kvroute.v1.Submit\x12#\n\x07\x63\x61ncels\x18\x03 \x03(\x0b\x32\x12.kvroute.v1.Cancel\x12\'\n\ttokenizes\x18\x04 \x03(\x0b\x32\x14.kvroute.v1.Tokenize\"a\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x11\n\trouter_id\x18\x02 \x01(\t\x12+\n\x08identity\x18\x03 \x01(\x0b\x32\x19.kvroute.v1.ModelIdentity\"\xb6\x02\n\x06Submit\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x11\n\ttoken_ids\x18\x03 \x01(\x0c\x12,\n\x08sampling\x18\x04 \x01(\x0b\x32\x1a.kvroute.v1.SamplingParams\x12\x0e\n\x06tenant\x18\x05 \x01(\t\x12\x0f\n\x07\x61\x64\x61pter\x18\x06 \x01(\t\x12\x10\n\x08priority\x18\x07 \x01(\x05\x12%\n\x05hints\x18\x08 \x01(\x0b\x32\x16.kvroute.v1.ReuseHints\x12\'\n\x05trace\x18\t \x01(\x0b\x32\x18.kvroute.v1.TraceContext\x12\x14\n\x0c\x65xpected_hit\x18\n \x01(\r\x12\x16\n\x0eresumed_tokens\x18\x0b \x01(\r\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x0c \x01(\r\"\x1b\n\x06\x43\x61ncel\x12\x11\n\tstream_id\x18\x01 \x01(\x04\"X\n\x08Tokenize\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12 \n\x04\x63hat\x18\x03 \x01(\x0b\x32\x10.kvroute.v1.ChatH\x00\x42\x07\n\x05input\"\x97\x01\n\x0fSessionResponse\x12%\n\x05hello\x18\x01 \x01(\x0b\x32\x16.kvroute.v1.HelloReply\x12!\n\x06\x63hunks\x18\x02 \x03(\x0b\x32\x11.kvroute.v1.Chunk\x12(\n\ttokenized\x18\x03 \x03(\x0b\x32\x15.kvroute.v1.Tokenized\x12\x10\n\x08\x64raining\x18\x04 \x01(\x08\"u\n\nHelloReply\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x11\n\tworker_id\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12+\n\x08identity\x18\x04 \x01(\x0b\x32\x19.kvroute.v1.ModelIdentity\"t\n\x05\x43hunk\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x10\n\x08response\x18\x02 \x01(\x0c\x12(\n\tadmission\x18\x03 \x01(\x0b\x32\x15.kvroute.v1.Admission\x12\x1c\n\x03\x65nd\x18\x04 \x01(\x0b\x32\x0f.kvroute.v1.End\"4\n\tAdmission\x12\x15\n\rcached_tokens\x18\x01 \x01(\r\x12\x10\n\x08queue_ms\x18\x02 \x01(\x01\"\xd9\x01\n\x03\x45nd\x12/\n\rfinish_reason\x18\x01 \x01(\x0e\x32\x18.kvroute.v1.FinishReason\x12 \n\x05usage\x18\x02 \x01(\x0b\x32\x11.kvroute.v1.Usage\x12\"\n\x06timing\x18\x03 \x01(\x0b\x32\x12.kvroute.v1.Timing\x12\x13\n\x0bpreemptions\x18\x04 \x01(\r\x12\x0c\n\x04\x63ode\x18\x05 \x01(\r\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\'\n\x06\x64\x65tail\x18\x07 \x01(\x0b\x32\x17.kvroute.v1.ErrorDetail\"P\n\tTokenized\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x11\n\ttoken_ids\x18\x02 \x01(\x0c\x12\x0c\n\x04\x63ode\x18\x03 \x01(\r\x12\x0f\n\x07message\x18\x04 \x01(\t\" \n\x0c\x44rainRequest\x12\x10\n\x08grace_ms\x18\x01 \x01(\r\"#\n\rDrainResponse\x12\x12\n\nunfinished\x18\x01 \x01(\r\"\x13\n\x11\x46lushCacheRequest\"A\n\x12\x46lushCacheResponse\x12\x16\n\x0e\x64ropped_blocks\x18\x01 \x01(\x04\x12\x13\n\x0bkept_blocks\x18\x02 \x01(\x04\"0\n\x12LoadAdapterRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\"\x15\n\x13LoadAdapterResponse\"$\n\x14UnloadAdapterRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x17\n\x15UnloadAdapterResponse2\x81\x03\n\x06Worker\x12\x46\n\x07Session\x12\x1a.kvroute.v1.SessionRequest\x1a\x1b.kvroute.v1.SessionResponse(\x01\x30\x01\x12<\n\x05\x44rain\x12\x18.kvroute.v1.DrainRequest\x1a\x19.kvroute.v1.DrainResponse\x12K\n\nFlushCache\x12\x1d.kvroute.v1.FlushCacheRequest\x1a\x1e.kvroute.v1.FlushCacheResponse\x12N\n\x0bLoadAdapter\x12\x1e.kvroute.v1.LoadAdapterRequest\x1a\x1f.kvroute.v1.LoadAdapterResponse\x12T\n\rUnloadAdapter\x12 .kvroute.v1.UnloadAdapterRequest\x1a!.kvroute.v1.UnloadAdapterResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17kvroute/v1/worker.proto\x12\nkvroute.v1\x1a\x17kvroute/v1/common.proto\x1a\x17kvroute/v1/router.proto\"\xa5\x01\n\x0eSessionRequest\x12 \n\x05hello\x18\x01 \x01(\x0b\x32\x11.kvroute.v1.Hello\x12#\n\x07submits\x18\x02 \x03(\x0b\x32\x12.kvroute.v1.Submit\x12#\n\x07\x63\x61ncels\x18\x03 \x03(\x0b\x32\x12.kvroute.v1.Cancel\x12\'\n\ttokenizes\x18\x04 \x03(\x0b\x32\x14.kvroute.v1.Tokenize\"a\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x11\n\trouter_id\x18\x02 \x01(\t\x12+\n\x08identity\x18\x03 \x01(\x0b\x32\x19.kvroute.v1.ModelIdentity\"\xb6\x02\n\x06Submit\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x11\n\ttoken_ids\x18\x03 \x01(\x0c\x12,\n\x08sampling\x18\x04 \x01(\x0b\x32\x1a.kvroute.v1.SamplingParams\x12\x0e\n\x06tenant\x18\x05 \x01(\t\x12\x0f\n\x07\x61\x64\x61pter\x18\x06 \x01(\t\x12\x10\n\x08priority\x18\x07 \x01(\x05\x12%\n\x05hints\x18\x08 \x01(\x0b\x32\x16.kvroute.v1.ReuseHints\x12\'\n\x05trace\x18\t \x01(\x0b\x32\x18.kvroute.v1.TraceContext\x12\x14\n\x0c\x65xpected_hit\x18\n \x01(\r\x12\x16\n\x0eresumed_tokens\x18\x0b \x01(\r\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x0c \x01(\r\"\x1b\n\x06\x43\x61ncel\x12\x11\n\tstream_id\x18\x01 \x01(\x04\"m\n\x08Tokenize\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12 \n\x04\x63hat\x18\x03 \x01(\x0b\x32\x10.kvroute.v1.ChatH\x00\x12\x13\n\ttoken_ids\x18\x04 \x01(\x0cH\x00\x42\x07\n\x05input\"\x97\x01\n\x0fSessionResponse\x12%\n\x05hello\x18\x01 \x01(\x0b\x32\x16.kvroute.v1.HelloReply\x12!\n\x06\x63hunks\x18\x02 \x03(\x0b\x32\x11.kvroute.v1.Chunk\x12(\n\ttokenized\x18\x03 \x03(\x0b\x32\x15.kvroute.v1.Tokenized\x12\x10\n\x08\x64raining\x18\x04 \x01(\x08\"u\n\nHelloReply\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x11\n\tworker_id\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12+\n\x08identity\x18\x04 \x01(\x0b\x32\x19.kvroute.v1.ModelIdentity\"t\n\x05\x43hunk\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x10\n\x08response\x18\x02 \x01(\x0c\x12(\n\tadmission\x18\x03 \x01(\x0b\x32\x15.kvroute.v1.Admission\x12\x1c\n\x03\x65nd\x18\x04 \x01(\x0b\x32\x0f.kvroute.v1.End\"4\n\tAdmission\x12\x15\n\rcached_tokens\x18\x01 \x01(\r\x12\x10\n\x08queue_ms\x18\x02 \x01(\x01\"\xd9\x01\n\x03\x45nd\x12/\n\rfinish_reason\x18\x01 \x01(\x0e\x32\x18.kvroute.v1.FinishReason\x12 \n\x05usage\x18\x02 \x01(\x0b\x32\x11.kvroute.v1.Usage\x12\"\n\x06timing\x18\x03 \x01(\x0b\x32\x12.kvroute.v1.Timing\x12\x13\n\x0bpreemptions\x18\x04 \x01(\r\x12\x0c\n\x04\x63ode\x18\x05 \x01(\r\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\'\n\x06\x64\x65tail\x18\x07 \x01(\x0b\x32\x17.kvroute.v1.ErrorDetail\"^\n\tTokenized\x12\x11\n\tstream_id\x18\x01 \x01(\x04\x12\x11\n\ttoken_ids\x18\x02 \x01(\x0c\x12\x0c\n\x04\x63ode\x18\x03 \x01(\r\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x0c\n\x04text\x18\x05 \x01(\t\" \n\x0c\x44rainRequest\x12\x10\n\x08grace_ms\x18\x01 \x01(\r\"#\n\rDrainResponse\x12\x12\n\nunfinished\x18\x01 \x01(\r\"\x13\n\x11\x46lushCacheRequest\"A\n\x12\x46lushCacheResponse\x12\x16\n\x0e\x64ropped_blocks\x18\x01 \x01(\x04\x12\x13\n\x0bkept_blocks\x18\x02 \x01(\x04\"0\n\x12LoadAdapterRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\"\x15\n\x13LoadAdapterResponse\"$\n\x14UnloadAdapterRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x17\n\x15UnloadAdapterResponse2\x81\x03\n\x06Worker\x12\x46\n\x07Session\x12\x1a.kvroute.v1.SessionRequest\x1a\x1b.kvroute.v1.SessionResponse(\x01\x30\x01\x12<\n\x05\x44rain\x12\x18.kvroute.v1.DrainRequest\x1a\x19.kvroute.v1.DrainResponse\x12K\n\nFlushCache\x12\x1d.kvroute.v1.FlushCacheRequest\x1a\x1e.kvroute.v1.FlushCacheResponse\x12N\n\x0bLoadAdapter\x12\x1e.kvroute.v1.LoadAdapterRequest\x1a\x1f.kvroute.v1.LoadAdapterResponse\x12T\n\rUnloadAdapter\x12 .kvroute.v1.UnloadAdapterRequest\x1a!.kvroute.v1.UnloadAdapterResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,35 +42,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CANCEL']._serialized_start=669
   _globals['_CANCEL']._serialized_end=696
   _globals['_TOKENIZE']._serialized_start=698
-  _globals['_TOKENIZE']._serialized_end=786
-  _globals['_SESSIONRESPONSE']._serialized_start=789
-  _globals['_SESSIONRESPONSE']._serialized_end=940
-  _globals['_HELLOREPLY']._serialized_start=942
-  _globals['_HELLOREPLY']._serialized_end=1059
-  _globals['_CHUNK']._serialized_start=1061
-  _globals['_CHUNK']._serialized_end=1177
-  _globals['_ADMISSION']._serialized_start=1179
-  _globals['_ADMISSION']._serialized_end=1231
-  _globals['_END']._serialized_start=1234
-  _globals['_END']._serialized_end=1451
-  _globals['_TOKENIZED']._serialized_start=1453
-  _globals['_TOKENIZED']._serialized_end=1533
-  _globals['_DRAINREQUEST']._serialized_start=1535
-  _globals['_DRAINREQUEST']._serialized_end=1567
-  _globals['_DRAINRESPONSE']._serialized_start=1569
-  _globals['_DRAINRESPONSE']._serialized_end=1604
-  _globals['_FLUSHCACHEREQUEST']._serialized_start=1606
-  _globals['_FLUSHCACHEREQUEST']._serialized_end=1625
-  _globals['_FLUSHCACHERESPONSE']._serialized_start=1627
-  _globals['_FLUSHCACHERESPONSE']._serialized_end=1692
-  _globals['_LOADADAPTERREQUEST']._serialized_start=1694
-  _globals['_LOADADAPTERREQUEST']._serialized_end=1742
-  _globals['_LOADADAPTERRESPONSE']._serialized_start=1744
-  _globals['_LOADADAPTERRESPONSE']._serialized_end=1765
-  _globals['_UNLOADADAPTERREQUEST']._serialized_start=1767
-  _globals['_UNLOADADAPTERREQUEST']._serialized_end=1803
-  _globals['_UNLOADADAPTERRESPONSE']._serialized_start=1805
-  _globals['_UNLOADADAPTERRESPONSE']._serialized_end=1828
-  _globals['_WORKER']._serialized_start=1831
-  _globals['_WORKER']._serialized_end=2216
+  _globals['_TOKENIZE']._serialized_end=807
+  _globals['_SESSIONRESPONSE']._serialized_start=810
+  _globals['_SESSIONRESPONSE']._serialized_end=961
+  _globals['_HELLOREPLY']._serialized_start=963
+  _globals['_HELLOREPLY']._serialized_end=1080
+  _globals['_CHUNK']._serialized_start=1082
+  _globals['_CHUNK']._serialized_end=1198
+  _globals['_ADMISSION']._serialized_start=1200
+  _globals['_ADMISSION']._serialized_end=1252
+  _globals['_END']._serialized_start=1255
+  _globals['_END']._serialized_end=1472
+  _globals['_TOKENIZED']._serialized_start=1474
+  _globals['_TOKENIZED']._serialized_end=1568
+  _globals['_DRAINREQUEST']._serialized_start=1570
+  _globals['_DRAINREQUEST']._serialized_end=1602
+  _globals['_DRAINRESPONSE']._serialized_start=1604
+  _globals['_DRAINRESPONSE']._serialized_end=1639
+  _globals['_FLUSHCACHEREQUEST']._serialized_start=1641
+  _globals['_FLUSHCACHEREQUEST']._serialized_end=1660
+  _globals['_FLUSHCACHERESPONSE']._serialized_start=1662
+  _globals['_FLUSHCACHERESPONSE']._serialized_end=1727
+  _globals['_LOADADAPTERREQUEST']._serialized_start=1729
+  _globals['_LOADADAPTERREQUEST']._serialized_end=1777
+  _globals['_LOADADAPTERRESPONSE']._serialized_start=1779
+  _globals['_LOADADAPTERRESPONSE']._serialized_end=1800
+  _globals['_UNLOADADAPTERREQUEST']._serialized_start=1802
+  _globals['_UNLOADADAPTERREQUEST']._serialized_end=1838
+  _globals['_UNLOADADAPTERRESPONSE']._serialized_start=1840
+  _globals['_UNLOADADAPTERRESPONSE']._serialized_end=1863
+  _globals['_WORKER']._serialized_start=1866
+  _globals['_WORKER']._serialized_end=2251
 # @@protoc_insertion_point(module_scope)

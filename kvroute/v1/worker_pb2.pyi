@@ -65,14 +65,16 @@ class Cancel(_message.Message):
     def __init__(self, stream_id: _Optional[int] = ...) -> None: ...
 
 class Tokenize(_message.Message):
-    __slots__ = ("stream_id", "text", "chat")
+    __slots__ = ("stream_id", "text", "chat", "token_ids")
     STREAM_ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     CHAT_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_IDS_FIELD_NUMBER: _ClassVar[int]
     stream_id: int
     text: str
     chat: _router_pb2.Chat
-    def __init__(self, stream_id: _Optional[int] = ..., text: _Optional[str] = ..., chat: _Optional[_Union[_router_pb2.Chat, _Mapping]] = ...) -> None: ...
+    token_ids: bytes
+    def __init__(self, stream_id: _Optional[int] = ..., text: _Optional[str] = ..., chat: _Optional[_Union[_router_pb2.Chat, _Mapping]] = ..., token_ids: _Optional[bytes] = ...) -> None: ...
 
 class SessionResponse(_message.Message):
     __slots__ = ("hello", "chunks", "tokenized", "draining")
@@ -137,16 +139,18 @@ class End(_message.Message):
     def __init__(self, finish_reason: _Optional[_Union[_common_pb2.FinishReason, str]] = ..., usage: _Optional[_Union[_common_pb2.Usage, _Mapping]] = ..., timing: _Optional[_Union[_common_pb2.Timing, _Mapping]] = ..., preemptions: _Optional[int] = ..., code: _Optional[int] = ..., message: _Optional[str] = ..., detail: _Optional[_Union[_common_pb2.ErrorDetail, _Mapping]] = ...) -> None: ...
 
 class Tokenized(_message.Message):
-    __slots__ = ("stream_id", "token_ids", "code", "message")
+    __slots__ = ("stream_id", "token_ids", "code", "message", "text")
     STREAM_ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_IDS_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
     stream_id: int
     token_ids: bytes
     code: int
     message: str
-    def __init__(self, stream_id: _Optional[int] = ..., token_ids: _Optional[bytes] = ..., code: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+    text: str
+    def __init__(self, stream_id: _Optional[int] = ..., token_ids: _Optional[bytes] = ..., code: _Optional[int] = ..., message: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ("grace_ms",)

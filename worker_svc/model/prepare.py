@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kvroute.errors import Unsupported
@@ -10,6 +11,26 @@ from worker_svc.model.loader import load
 from worker_svc.model.probe import kind
 from worker_svc.model.runner import ModelRunner
 from worker_svc.model.self_check import check_tokens, reference_logits, self_check
+
+
+@dataclass(frozen=True, slots=True)
+class Fast:
+    """Asks for the fast tiers. `native_cache`: where native kernels are built and kept; None:
+    none of these.
+    """
+
+    native_cache: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A checked runner. `kernel`: "native", "onednn" or "torch". `error`: the self-check's
+    relative error.
+    """
+
+    runner: ModelRunner
+    kernel: str
+    error: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +45,9 @@ class Verdict:
     error: float = 0.0
 
 
-def prepare(model: Any, max_context: int = 0) -> tuple[ModelRunner, float]:
-    """The checked runner and the self-check's relative error. Raises `Unsupported`. Changes the
-    model's attention.
+def prepare(model: Any, max_context: int = 0, *, fast: Fast | None = None) -> Prepared:
+    """Raises `Unsupported`. Changes the model: its attention for good, with `fast` its linears
+    and norms as well.
     """
     try:
         ids = check_tokens(model)
@@ -37,14 +58,15 @@ def prepare(model: Any, max_context: int = 0) -> tuple[ModelRunner, float]:
             f"{kind(model)} cannot be served: it does not run on plain token ids ({text})"
         ) from error
     runner = ModelRunner(model, max_context)
-    return runner, self_check(model, runner, ids, expected)
+    kernel = "torch" if fast is None else runner.speed_up(fast.native_cache).kernel
+    return Prepared(runner, kernel, self_check(model, runner, ids, expected))
 
 
 def judge(model: Any) -> Verdict:
     """`prepare`, as an answer instead of an error."""
     architecture = str(model.config.model_type)
     try:
-        _, error = prepare(model)
+        error = prepare(model).error
     except Unsupported as refusal:
         return Verdict(architecture, False, str(refusal))
     return Verdict(architecture, True, error=error)

@@ -3,6 +3,7 @@
 #   make demo    two workers serve a real model; round_robin against lbgr_plus (about 3 minutes)
 #   make test    linters, then every test but the soak tests
 #   make soak    the same checks with full counts
+#   make paper   simulate every study behind docs/benchmarks.md (QUICK=1: one seed)
 #   make lint    ruff, mypy, buf
 #   make protos  regenerate kvroute/v1 from protos/
 #   make clean   remove .venv and caches
@@ -12,11 +13,12 @@
 #   make test PYTEST_ARGS='-k settings'  more arguments for pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint protos clean setup
+.PHONY: help demo test soak paper lint protos clean setup
 
 PIP_ARGS ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
+PAPER_ARGS ?=
 
 # The first interpreter that runs and is new enough: a command of that name may exist and still fail.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -29,7 +31,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
 help:
-	@sed -n '1,13s/^# \{0,1\}//p' Makefile
+	@sed -n '1,14s/^# \{0,1\}//p' Makefile
 
 setup: $(STAMP)
 
@@ -59,6 +61,9 @@ test: lint
 
 soak: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m soak $(PYTEST_ARGS)
+
+paper: $(STAMP)
+	$(BIN)/python scripts/paper.py $(if $(QUICK),--quick) $(PAPER_ARGS)
 
 protos: $(STAMP)
 	$(BIN)/python scripts/protos.py generate

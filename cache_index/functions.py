@@ -22,11 +22,18 @@ _MISSING = "function not found"
 _PRESENT = "already exists"
 
 
+LIBRARIES = (("index",), ("ledger_rows", "ledger_learning", "ledger"))
+"""Each library's files, in order: Lua libraries cannot include one another."""
+
+
 @cache
 def sources() -> tuple[str, ...]:
     """The Lua text of both libraries, shipped with the package."""
     folder = resources.files("cache_index") / "lua"
-    return tuple((folder / f"{name}.lua").read_text("utf-8") for name in ("index", "ledger"))
+    return tuple(
+        "\n".join((folder / f"{part}.lua").read_text("utf-8") for part in parts)
+        for parts in LIBRARIES
+    )
 
 
 def is_missing(error: Exception) -> bool:

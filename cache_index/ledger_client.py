@@ -11,7 +11,6 @@ import contextlib
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,10 +21,11 @@ from cache_index import functions, tasks
 from cache_index.base import RouterId
 from cache_index.commands import FAILURES, close
 from cache_index.connection import OrderedConnection, Send
-from cache_index.costs import Candidate, LearnedCosts, LedgerState, SlotLoad, cheapest, price
+from cache_index.costs import Candidate, LedgerState, cheapest, price
 from cache_index.functions import Call
 from cache_index.ledger import Booking, NoCandidate, ServiceTimes, Session
 from cache_index.ledger_codec import unpack_booked, unpack_state
+from cache_index.local_state import all_alive, local_state
 from cache_index.names import Names
 from cache_index.redis_url import client_from_url
 from kvroute.errors import Unavailable
@@ -166,7 +166,7 @@ class LedgerClient:
         """The same by local knowledge, at once, marked `degraded`. Raises NoCandidate without
         candidates.
         """
-        state = self._knowing(candidates)
+        state = all_alive(self.local_state(), self._session.sums(), candidates)
         chosen = cheapest(price(state, prompt_tokens, candidates), self._random.getrandbits(31))
         if chosen is None:
             raise NoCandidate("there is no candidate")
@@ -246,47 +246,7 @@ class LedgerClient:
 
     def local_state(self) -> LedgerState:
         """Rows and weights as last peeked, with the load of this router's own bookings only."""
-        mine = {(entry.slot, entry.gen): entry for entry in self._session.sums()}
-        slots = {}
-        for slot, seen in self._peeked.slots.items():
-            own = mine.pop((slot, seen.gen), None)
-            slots[slot] = replace(
-                seen,
-                queue_us=float(own.us) if own else 0.0,
-                outstanding=own.outstanding if own else 0,
-                tokens=own.tokens if own else 0,
-                blocks=own.blocks if own else 0,
-            )
-        return replace(self._peeked, slots=slots, routers=1)
-
-    def _knowing(self, candidates: Sequence[Candidate]) -> LedgerState:
-        """Local state in which every candidate is alive: the caller sees the workers, Redis does
-        not answer.
-        """
-        state = self.local_state()
-        slots = dict(state.slots)
-        mean = _mean_costs([load.costs for load in slots.values() if load.alive])
-        for candidate in candidates:
-            load = slots.get(candidate.slot)
-            if load is None:
-                # Epoch and generation 0 never stand in Redis: this load stays local.
-                slots[candidate.slot] = self._unseen(candidate.slot, mean)
-            elif not load.alive:
-                slots[candidate.slot] = replace(load, alive=True)
-        return replace(state, slots=slots)
-
-    def _unseen(self, slot: int, costs: LearnedCosts) -> SlotLoad:
-        own = [entry for entry in self._session.sums() if (entry.slot, entry.gen) == (slot, 0.0)]
-        us, outstanding, tokens, blocks = (
-            sum(values)
-            for values in (
-                (entry.us for entry in own),
-                (entry.outstanding for entry in own),
-                (entry.tokens for entry in own),
-                (entry.blocks for entry in own),
-            )
-        )
-        return SlotLoad(True, 0, 0.0, float(us), outstanding, 0, tokens, blocks, costs)
+        return local_state(self._peeked, self._session.sums())
 
     # -- the session
 
@@ -329,14 +289,3 @@ class LedgerClient:
         for router in reply if isinstance(reply, list) else ():
             close = partial(self._session.close_call, RouterId(router.decode()))
             await self._connection.call(close)
-
-
-def _mean_costs(known: Sequence[LearnedCosts]) -> LearnedCosts:
-    if not known:
-        return LearnedCosts()
-    return LearnedCosts(
-        **{
-            name: sum(getattr(costs, name) for costs in known) / len(known)
-            for name in LearnedCosts.__slots__
-        }
-    )

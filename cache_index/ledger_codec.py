@@ -1,4 +1,4 @@
-"""Bytes that go to and come from lua/ledger.lua; little-endian, layouts described there."""
+"""Bytes to and from the ledger's functions; little-endian, layouts in lua/ledger_rows.lua."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Names:
         """Set of 8-byte keys: the worker's exact cache content as of its sequence number."""
         return f"{self.prefix}w:{worker}:b"
 
-    # -- ledger (layouts: lua/ledger.lua)
+    # -- ledger (layouts: lua/ledger_rows.lua)
 
     @property
     def queues(self) -> str:

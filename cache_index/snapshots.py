@@ -23,7 +23,7 @@ from cache_index.replica import Mark, Replica
 SCAN_COUNT = 2000
 ATTEMPTS = 5
 ROW_BYTES = 48
-"""Size of a row of R (lua/ledger.lua); it begins with the worker's epoch."""
+"""Size of a row of R (lua/ledger_rows.lua); it begins with the worker's epoch."""
 MARK_FIELDS = 5
 
 

@@ -2,11 +2,11 @@
 
 Every (worker, epoch) has one bit; a block maps to the mask of the workers that hold it. Caches are
 prefix-closed (workers evict leaves first), so along a prompt the mask can only lose bits: equal
-masks at i < j mean equal masks between them. `match` therefore doubles its step while the mask
-stays, and bisects where it changes: some tens of lookups, not one per block. A worker that leaves,
-restarts or flushes only loses its bit from `alive`; the dead bits are swept out of the masks a
-shard at a time, and a bit is used again only after that. Blocks are spread over shards so that no
-call ever walks the whole index.
+masks at i < j mean equal masks between them. `match` looks at both ends and bisects towards each
+change, reusing what it saw: about log2(blocks) lookups per change, not one per block. A worker that
+leaves, restarts or flushes only loses its bit from `alive`; the dead bits are swept out of the
+masks a shard at a time, and a bit is used again only after that. Blocks are spread over shards so
+that no call ever walks the whole index.
 
 Example, workers A = bit 1, B = bit 2, prompt of 6 blocks with masks 3 3 3 1 1 -: A hits 5 blocks, B
 hits 3.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cache_index.base import Epoch, IndexKey, WorkerId
@@ -207,50 +207,45 @@ class IndexView:
         log(len(keys))).
         """
         hits = Hits()
-        get, alive, end = self._get, self._alive, len(keys)
+        get, end = self._get, len(keys)
         if not end:
             return hits
-        mask = get[keys[0] & _LOW](keys[0], 0) & alive
+        mask = get[keys[0] & _LOW](keys[0], 0) & self._alive
+        if not mask:
+            return hits
+        # Known points further on, nearest last: where they are, and what mask is left there.
+        last = keys[-1]
+        known = [(end - 1, get[last & _LOW](last, 0) & mask)]
         low = 0
-        while mask:
-            # keys[low] has `mask`: find the first index behind it that has not.
-            step, high = 1, end
-            while True:
-                probe = low + step
-                if probe >= end:
-                    break
-                key = keys[probe]
-                if get[key & _LOW](key, 0) & mask != mask:
-                    high = probe
-                    break
-                low = probe
-                step *= 2
-            while high - low > 1:
-                middle = (low + high) >> 1
-                key = keys[middle]
-                if get[key & _LOW](key, 0) & mask == mask:
-                    low = middle
-                else:
-                    high = middle
-            if high == end:
-                self._record(hits, mask, end)
-                break
-            key = keys[high]
-            left = get[key & _LOW](key, 0) & mask
-            self._record(hits, mask & ~left, high)
-            mask, low = left, high
+        while known:
+            high, left = known[-1]
+            left &= mask
+            if left != mask:
+                # Find the first block behind `low` that has lost a bit.
+                while high - low > 1:
+                    middle = (low + high) >> 1
+                    key = keys[middle]
+                    found = get[key & _LOW](key, 0) & mask
+                    if found == mask:
+                        low = middle
+                    else:
+                        high, left = middle, found
+                        known.append((middle, found))
+                self._record(hits, mask ^ left, high)
+                mask = left
+                if not mask:
+                    return hits
+            low = high
+            known.pop()
+        self._record(hits, mask, end)
         return hits
 
     def _record(self, hits: Hits, mask: int, blocks: int) -> None:
-        hits.best = blocks
-        for worker in self._owners(mask):
-            hits[worker] = blocks
-
-    def _owners(self, mask: int) -> Iterator[WorkerId]:
         names = self._names
+        hits.best = blocks
         while mask:
             bit = mask & -mask
-            yield names[bit]
+            hits[names[bit]] = blocks
             mask ^= bit
 
     def holds(self, worker: WorkerId, key: IndexKey) -> bool:

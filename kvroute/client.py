@@ -178,6 +178,20 @@ class Client:
             raise _mapped(error) from None
         return reply.explain
 
+    async def explain(self, request_id: str) -> router_pb2.Explain:
+        """Why a finished request went where it went.
+
+        Raises:
+            NotFound: the router does not know it, or no longer; says which router to ask.
+        """
+        try:
+            reply: router_pb2.GetExplainResponse = await self._stub().GetExplain(
+                router_pb2.GetExplainRequest(request_id=request_id), timeout=self._timeout_s or 10.0
+            )
+        except grpc.aio.AioRpcError as error:
+            raise _mapped(error) from None
+        return reply.explain
+
     async def cluster_state(self, model: str = "") -> router_pb2.ClusterStateResponse:
         """What the router knows of models, workers and the control plane."""
         try:

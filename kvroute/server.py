@@ -96,3 +96,8 @@ async def wait_for_signal(
     for number in signals:
         loop.add_signal_handler(number, came.set)
     await came.wait()
+    for number in signals:
+        # Also once the loop is closed, when Python would put the default back: the process would
+        # end in the middle of its orderly end.
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)

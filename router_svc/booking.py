@@ -67,17 +67,18 @@ async def book(
     block_size: int,
     deadline_s: float,
 ) -> Held:
-    """Books one worker of the decision's shortlist, chosen by the ledger in the same atomic call.
+    """Books one worker of the decision's shortlist, chosen by the ledger in the same atomic call:
+    until the first token its predicted prefill and the tokens it misses, until the end its blocks.
 
-    With Redis away the policy's own choice is booked in this router's memory, and the result says
-    `degraded`.
+    With Redis away, or emptied so that no worker is back in the ledger yet, the policy's own choice
+    is booked in this router's memory, and the result says `degraded`: the worker answers on its
+    link, which is all that a request needs.
 
     Raises:
-        NoCandidate: none of the shortlist is alive in the ledger.
+        Unavailable: this router's own books know no such worker either.
     """
     by_slot = {price.candidate.slot: price for price in decision.shortlist}
-    tokens = prompt_tokens + max_tokens
-    blocks = -(-tokens // block_size)
+    blocks = -(-(prompt_tokens + max_tokens) // block_size)
     try:
         booking = await ledger.book(
             prompt_tokens,
@@ -85,7 +86,6 @@ async def book(
                 Candidate(slot, price.candidate.hit, price.miss_weight)
                 for slot, price in by_slot.items()
             ],
-            tokens=tokens,
             blocks=blocks,
             deadline_s=deadline_s,
         )
@@ -95,7 +95,6 @@ async def book(
         booking = ledger.book_local(
             prompt_tokens,
             [Candidate(chosen.candidate.slot, chosen.candidate.hit, chosen.miss_weight)],
-            tokens=tokens,
             blocks=blocks,
             deadline_s=deadline_s,
         )

@@ -50,6 +50,11 @@ class RouterEdge:
                     request_deserializer=router_pb2.RouteRequest.FromString,
                     response_serializer=router_pb2.RouteResponse.SerializeToString,
                 ),
+                "GetExplain": grpc.unary_unary_rpc_method_handler(
+                    self.get_explain,
+                    request_deserializer=router_pb2.GetExplainRequest.FromString,
+                    response_serializer=router_pb2.GetExplainResponse.SerializeToString,
+                ),
                 "ClusterState": grpc.unary_unary_rpc_method_handler(
                     self.cluster_state,
                     request_deserializer=router_pb2.ClusterStateRequest.FromString,
@@ -74,6 +79,14 @@ class RouterEdge:
             context, self._pipeline.route(request.request, self._timeout(context))
         )
         return router_pb2.RouteResponse(explain=explain)
+
+    async def get_explain(
+        self, request: router_pb2.GetExplainRequest, context: Context
+    ) -> router_pb2.GetExplainResponse:
+        found = self._pipeline.ring.find(request.request_id)
+        if found is None:
+            await self._abort(context, self._pipeline.unknown_request(request.request_id))
+        return router_pb2.GetExplainResponse(explain=found)
 
     async def cluster_state(
         self, request: router_pb2.ClusterStateRequest, context: Context

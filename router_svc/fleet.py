@@ -18,6 +18,7 @@ from cache_index.identity import ModelIdentity
 from cache_index.keys import check_vector
 from cache_index.ledger_client import LedgerClient
 from kvroute.errors import Mismatch, Unavailable
+from router_svc.in_flight import InFlight
 from router_svc.link import Link
 from router_svc.policy.arrivals import ArrivalCounter
 from router_svc.policy.base import Candidate, Costs, Fleet
@@ -46,8 +47,10 @@ class ModelFleet:
             session_ttl_s=settings.session_ttl_s,
         )
         self.arrivals = ArrivalCounter()
+        self.in_flight = InFlight()
         self.refused: Mismatch | None = None
         self._router_id = router_id
+        self._silence_s = settings.silence_s
         self._secret = settings.key_secret.encode()
         self._changed = asyncio.Event()
         self._closing: set[asyncio.Task[None]] = set()
@@ -114,8 +117,13 @@ class ModelFleet:
             )
 
     def match(self, keys: Sequence[IndexKey]) -> Mapping[WorkerId, int]:
-        """Leading blocks of `keys` that each worker holds; workers with none are absent."""
-        return self.follower.view.match(keys)
+        """Leading blocks of `keys` that each worker holds or computes right now; workers with none
+        are absent.
+        """
+        hits = dict(self.follower.view.match(keys))
+        for worker_id, blocks in self.in_flight.match(keys).items():
+            hits[worker_id] = max(blocks, hits.get(worker_id, 0))
+        return hits
 
     def candidates(
         self,
@@ -142,6 +150,10 @@ class ModelFleet:
                     queue_ms=row.queue_us / 1000.0 if row else 0.0,
                     outstanding=row.outstanding if row else 0,
                     costs=policy_costs(row.costs) if row else Costs(),
+                    # The ledger knows how much prefill is booked, not of how many requests.
+                    waiting=row.outstanding if row and row.queue_us > 0 else 0,
+                    queued_tokens=row.tokens if row else 0,
+                    active_blocks=row.blocks if row else 0,
                 )
             )
         return Fleet(found, load.mean_output) if found else None
@@ -166,7 +178,7 @@ class ModelFleet:
                 self._log.error("worker refused", worker=record.worker_id, reason=str(error))
             self.refused = error
             return
-        link = Link(record, self._router_id, self._changed.set)
+        link = Link(record, self._router_id, self._changed.set, self._silence_s)
         self.links[record.worker_id] = link
         link.start()
 

@@ -49,6 +49,7 @@ class Link:
         record: WorkerRecord,
         router_id: str,
         on_change: Callable[[], None],
+        silence_s: float = 3.0,
     ) -> None:
         self.worker_id = record.worker_id
         self.address = record.address
@@ -61,6 +62,7 @@ class Link:
         self._identity = record.identity
         self._router_id = router_id
         self._on_change = on_change
+        self._silence_s = silence_s
         self._streams: dict[int, RemoteStream] = {}
         self._tokenizing: dict[int, asyncio.Future[worker_pb2.Tokenized]] = {}
         self._next_id = 0
@@ -237,9 +239,21 @@ class Link:
             frame, self._frame = self._frame, worker_pb2.SessionRequest()
             await call.write(frame)
 
+    async def _next(self, call: Call) -> Any:
+        """The next frame. Workers send one at least every `worker_svc.session.HEARTBEAT_S`.
+
+        Raises:
+            Unavailable: none came for `silence_s`: the process is frozen, or the network is.
+        """
+        try:
+            async with asyncio.timeout(self._silence_s):
+                return await call.read()
+        except TimeoutError:
+            raise Unavailable(f"silent for {self._silence_s:g} s") from None
+
     async def _read(self, call: Call) -> None:
         while True:
-            frame = await call.read()
+            frame = await self._next(call)
             if frame is grpc.aio.EOF:
                 raise Unavailable(f"worker {self.worker_id} closed the session")
             for chunk in frame.chunks:

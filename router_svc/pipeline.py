@@ -8,6 +8,7 @@ Nothing is sent twice.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -19,15 +20,15 @@ from cache_index.base import IndexKey, WorkerId
 from cache_index.costs import LedgerState
 from cache_index.identity import ModelIdentity
 from cache_index.keys import index_keys
-from cache_index.ledger import NoCandidate
-from kvroute.errors import Expired, Overloaded, Unavailable, from_status
+from kvroute.errors import Expired, NotFound, Overloaded, Unavailable, from_status
 from kvroute.tokens import TOKEN_BYTES
 from kvroute.v1 import common_pb2, router_pb2, worker_pb2
 from router_svc.booking import Held, book
 from router_svc.discovery import Fleets
 from router_svc.explain import ExplainRing, record_decision
 from router_svc.fleet import ModelFleet
-from router_svc.policy.base import Decision, Policy, Request
+from router_svc.policy.base import Decision, Ended, Policy, Request
+from router_svc.policy.hashing import prefix_key
 from router_svc.policy.registry import POLICIES, make
 from router_svc.settings import RouterSettings
 from router_svc.stream import RemoteStream
@@ -51,6 +52,8 @@ class Job:
     deadline: float
     policy: Policy
     reuse: float = 0.0
+    priced: Request = Request(1)
+    """What the policy was last asked."""
     sent: list[bytes] = field(default_factory=list)
     """Every part the client got: what a second worker has to go on behind."""
     lost: set[WorkerId] = field(default_factory=set)
@@ -88,6 +91,19 @@ class Pipeline:
             router_id=self.router_id,
         )
 
+    def unknown_request(self, request_id: str) -> NotFound:
+        """What to say of an id that the ring does not hold."""
+        owner = request_id.rpartition("-")[0]
+        if owner and owner != self.router_id:
+            reason = f"its id names router {owner}, this one is {self.router_id}: ask that one"
+        else:
+            reason = "it never came here, has not ended, or is too old to be kept"
+        return NotFound(
+            f"request {request_id[:80]!r} is not known: {reason}",
+            field="request_id",
+            value=request_id,
+        )
+
     async def generate(
         self,
         request: router_pb2.GenerateRequest,
@@ -111,9 +127,13 @@ class Pipeline:
             )
         self.in_flight += 1
         try:
-            job = await self._prepare(request, record, timeout_s)
-            job.reuse = self._count_arrival(job)
-            await self._serve(job, write)
+            async with asyncio.timeout(timeout_s):
+                job = await self._prepare(request, record, timeout_s)
+                job.reuse = self._count_arrival(job)
+                await self._serve(job, write)
+        except TimeoutError:
+            where = f" on worker {record.worker_id}" if record.worker_id else ""
+            raise Expired(f"the request's deadline of {timeout_s:g} s passed{where}") from None
         finally:
             self.in_flight -= 1
             self.ring.keep(record)
@@ -210,7 +230,7 @@ class Pipeline:
                 return
             except (Unavailable, Overloaded) as error:
                 # Only what another worker may do better is tried again: a lost or a full worker.
-                if attempt + 1 == self._settings.attempts or time.monotonic() > job.deadline:
+                if attempt + 1 == self._settings.attempts:
                     raise
                 structlog.get_logger().warning(
                     "request goes on elsewhere",
@@ -223,22 +243,26 @@ class Pipeline:
     async def _attempt(self, job: Job, write: Write) -> None:
         decision, load = await self._decide(job)
         started = time.monotonic()
-        try:
-            held = await book(
-                job.fleet.ledger,
-                decision,
-                prompt_tokens=job.prompt_tokens,
-                max_tokens=job.request.sampling.max_tokens,
-                block_size=job.identity.block_size,
-                deadline_s=max(0.0, job.deadline - started),
-            )
-        except NoCandidate as error:
-            raise Unavailable(str(error)) from None
-        with held:
+        held = await book(
+            job.fleet.ledger,
+            decision,
+            prompt_tokens=job.prompt_tokens,
+            max_tokens=job.request.sampling.max_tokens,
+            block_size=job.identity.block_size,
+            deadline_s=max(0.0, job.deadline - started),
+        )
+        worker_id = WorkerId(held.price.candidate.worker_id)
+        with held, job.fleet.in_flight.computing(worker_id, job.keys):
             record_decision(job.record, decision, held.price)
             job.record.degraded = held.degraded or job.fleet.follower.stale
             job.record.decide_ms = (time.monotonic() - started) * 1000.0
-            await self._relay(job, held, write)
+            job.policy.on_book(job.priced, held.price)
+            done = False
+            try:
+                await self._relay(job, held, write)
+                done = True
+            finally:
+                job.policy.on_end(_ended(job, held, failed=not done))
 
     async def _decide(self, job: Job) -> tuple[Decision, LedgerState]:
         """The policy's choice on the view and the ledger of this moment."""
@@ -265,19 +289,22 @@ class Pipeline:
                 f"no worker of {fleet.served_name} can be reached", retry_after_ms=1000
             )
         job.record.best_hit = max(candidate.hit for candidate in view.candidates)
-        request = Request(
-            job.prompt_tokens, job.request.sampling.max_tokens, job.reuse * max(1, load.routers)
+        job.priced = Request(
+            job.prompt_tokens,
+            job.request.sampling.max_tokens,
+            job.reuse * max(1, load.routers),
+            job.identity.block_size,
+            prefix_key(job.keys, job.identity.block_size),
+            time.monotonic(),
         )
-        return job.policy.choose(request, view, self._rng), load
+        return job.policy.choose(job.priced, view, self._rng), load
 
     def _count_arrival(self, job: Job) -> float:
         """n of the hot-prefix discount: earlier arrivals of the deepest block that any worker
         holds.
         """
-        deepest = max(job.fleet.match(job.keys).values(), default=0)
-        if not deepest:
-            return 0.0
-        return job.fleet.arrivals.arrive(job.keys[deepest - 1], time.monotonic())
+        held = max(job.fleet.match(job.keys).values(), default=0)
+        return job.fleet.arrivals.arrive_prompt(job.keys, held, time.monotonic())
 
     async def _relay(self, job: Job, held: Held, write: Write) -> None:
         record, link = job.record, job.fleet.links.get(WorkerId(job.record.worker_id))
@@ -302,8 +329,6 @@ class Pipeline:
                     held.served(part.end)
                     record.delivered_prefill_ms = part.end.timing.prefill_ms
                     return
-                if time.monotonic() > job.deadline:
-                    raise Expired(f"the request's deadline passed on worker {record.worker_id}")
         finally:
             link.close(stream_id)
 
@@ -324,3 +349,14 @@ class Pipeline:
             resumed_tokens=len(generated) // TOKEN_BYTES,
             deadline_ms=max(1, int((job.deadline - time.monotonic()) * 1000)),
         )
+
+
+def _ended(job: Job, held: Held, *, failed: bool) -> Ended:
+    """What a policy that keeps books of its own hears at the end."""
+    return Ended(
+        job.priced,
+        held.price,
+        time.monotonic(),
+        hit=job.record.delivered_hit,
+        failed=failed,
+    )

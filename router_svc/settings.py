@@ -31,6 +31,9 @@ class RouterSettings:
     audit_s: float = setting(1.0, "seconds between checks of the view against Redis", minimum=0.02)
     tokenize_timeout_s: float = setting(10.0, "seconds a worker may take to tokenize", minimum=0.01)
     tokenize_cache: int = setting(2048, "texts whose token ids are remembered", minimum=0)
+    silence_s: float = setting(
+        3.0, "seconds without a frame after which a worker counts as lost", minimum=0.5
+    )
     attempts: int = setting(3, "workers tried for one request", minimum=1)
     request_timeout_s: float = setting(
         600.0, "longest life of a request without a deadline", minimum=0.1

@@ -29,6 +29,19 @@ class Sampling:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     logit_bias: Mapping[int, float] = field(default_factory=dict)
+    logprobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """Natural log-probabilities of one chosen token and of the most likely ones, best first.
+
+    They are the model's own: before temperature, penalties, bias and cuts.
+    """
+
+    token: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,8 @@ class EngineRequest:
     `tokens` is the prompt, followed by `resumed_tokens` tokens that another worker generated
     already: generation goes on behind them as if it had never been interrupted (they count towards
     `max_tokens`, and are not sent again).
+    `dead_from`: a hint that nobody will use the blocks behind this many tokens again
+    (`engine.reuse`).
     """
 
     request_id: int
@@ -46,6 +61,7 @@ class EngineRequest:
     space: KeySpace
     priority: int = 0
     resumed_tokens: int = 0
+    dead_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +103,7 @@ class Output:
     request_id: int
     text: str = ""
     token_ids: tuple[int, ...] = ()
+    logprobs: tuple[TokenLogprobs, ...] = ()
     admitted: Admitted | None = None
     finished: Finished | None = None
 

@@ -6,6 +6,7 @@ from cache_index.identity import ModelIdentity
 from kvroute.tokens import pack_tokens, unpack_tokens
 from kvroute.v1 import common_pb2, router_pb2, worker_pb2
 from worker_svc.base import EngineRequest, Finished, Output, Sampling
+from worker_svc.engine.reuse import dead_from
 
 _REASONS = {
     "stop": common_pb2.FINISH_REASON_STOP,
@@ -45,6 +46,12 @@ def engine_request(
         space=identity.key_space(adapter=submit.adapter, tenant=submit.tenant, secret=secret),
         priority=submit.priority,
         resumed_tokens=submit.resumed_tokens,
+        dead_from=dead_from(
+            submit.hints.breakpoints,
+            keep_nothing=submit.hints.retention == common_pb2.CACHE_RETENTION_NONE,
+            in_session=bool(submit.hints.session_id),
+            end_session=submit.hints.end_session,
+        ),
     )
 
 

@@ -16,7 +16,7 @@ class ModelFacts:
     """What a worker says of its model in the handshake.
 
     `tokenizer` and `chat_template`: 16 hex digits each, or empty. `max_context`: prompt plus
-    generated tokens.
+    generated tokens. `kernel`: the CPU speed tier that passed the load-time check.
     """
 
     dtype: str
@@ -28,6 +28,7 @@ class ModelFacts:
     architecture: str = ""
     parameters: int = 0
     kv_bytes_per_token: int = 0
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True)

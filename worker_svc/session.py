@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from kvroute.v1 import worker_pb2
+
+HEARTBEAT_S = 0.25
 
 
 class RouterSession:
@@ -45,8 +48,12 @@ class RouterSession:
         self._waiting.set()
 
     async def next_frame(self) -> worker_pb2.SessionResponse:
-        """Everything that waits, as soon as anything does."""
-        await self._waiting.wait()
+        """Everything that waits, as soon as anything does; an empty frame after `HEARTBEAT_S`, so
+        that a router can tell a long step from a frozen process.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HEARTBEAT_S):
+                await self._waiting.wait()
         self._waiting.clear()
         frame, self._frame = self._frame, worker_pb2.SessionResponse()
         self._size = 0

@@ -1,19 +1,20 @@
 """`kvroute bench index`: lookups of 512-block prompts, event rate, memory and bootstrap of the
 view.
 
-Prompts share 128 blocks by eights and have 384 of their own; each is cached by 1 to 3 workers. Half
-of the lookups hit in full, 40 % in part, 10 % not at all. Every row has a process of its own, so
-that its memory is its own.
+Every row has a process of its own, so that its memory is its own; a rival's row runs right behind.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import json
+import os
 import random
 import struct
+import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -22,61 +23,17 @@ from typing import Any
 
 from cache_index.base import BlockKey, Epoch, IndexKey, WorkerId
 from cache_index.bench.report import common, percentile
+from cache_index.bench.workload import OWN, SHARED, Workload, make_workload
 from cache_index.embedded import EmbeddedServer
 from cache_index.fleet import WorkerDescription
 from cache_index.follower import Follower
 from cache_index.identity import ModelIdentity
 from cache_index.keys import SCHEME
 from cache_index.registration import Registration
-from cache_index.view import IndexView
+from cache_index.view import Hits, IndexView
 
-SHARED, OWN, GROUP = 128, 384, 8
-LOOKUPS = 400
 REPEATS = 3
 _PAGE = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """`prompts[i]`: keys of one prompt; `homes[i]`: numbers of the workers that cache it."""
-
-    prompts: Sequence[tuple[Sequence[IndexKey], Sequence[IndexKey]]]
-    homes: Sequence[Sequence[int]]
-    lookups: Sequence[Sequence[IndexKey]]
-
-    @property
-    def blocks(self) -> int:
-        return len(self.prompts) // GROUP * SHARED + len(self.prompts) * OWN
-
-
-def _keys(rng: random.Random, count: int) -> list[IndexKey]:
-    return [IndexKey(rng.getrandbits(64)) for _ in range(count)]
-
-
-def make_workload(workers: int, blocks: int, seed: int) -> Workload:
-    rng = random.Random(seed)
-    groups = max(1, blocks // (SHARED + GROUP * OWN))
-    prompts = []
-    for _ in range(groups):
-        shared = _keys(rng, SHARED)
-        prompts += [(shared, _keys(rng, OWN)) for _ in range(GROUP)]
-    homes = [rng.sample(range(workers), min(workers, rng.choice((1, 1, 1, 2, 3)))) for _ in prompts]
-    return Workload(prompts, homes, list(_lookups(rng, prompts)))
-
-
-def _lookups(
-    rng: random.Random, prompts: Sequence[tuple[Sequence[IndexKey], Sequence[IndexKey]]]
-) -> Iterator[list[IndexKey]]:
-    for _ in range(LOOKUPS):
-        shared, own = rng.choice(prompts)
-        whole, kind = [*shared, *own], rng.random()
-        if kind < 0.5:
-            yield whole
-        elif kind < 0.9:
-            known = rng.choice((128, 128, 200, 300, 400))
-            yield whole[:known] + _keys(rng, len(whole) - known)
-        else:
-            yield _keys(rng, len(whole))
 
 
 def fill(view: IndexView, workload: Workload, workers: int) -> int:
@@ -93,20 +50,19 @@ def fill(view: IndexView, workload: Workload, workers: int) -> int:
     return events
 
 
-def walk(view: IndexView, prompt: Sequence[IndexKey]) -> dict[WorkerId, int]:
+def walk(view: IndexView, prompt: Sequence[IndexKey]) -> Hits:
     """Block by block: what `match` is compared with."""
     shards, low = view._shards, len(view._shards) - 1
-    hits: dict[WorkerId, int] = {}
-    mask, depth = view._alive, 0
+    hits, mask = Hits(), view._alive
     for depth, key in enumerate(prompt):
         left = shards[key & low].get(key, 0) & mask
-        for worker in view._owners(mask & ~left) if depth and left != mask else ():
-            hits[worker] = depth
-        mask = left
-        if not mask:
-            return hits
-    for worker in view._owners(mask):
-        hits[worker] = depth + 1
+        if left != mask:
+            if depth:
+                view._record(hits, mask ^ left, depth)
+            mask = left
+            if not mask:
+                return hits
+    view._record(hits, mask, len(prompt))
     return hits
 
 
@@ -146,6 +102,7 @@ def measure_row(workers: int, blocks: int, seed: int) -> dict[str, Any]:
     del copies
     resident = _resident() - before
     gc.enable()
+    gc.unfreeze()
     for prompt in workload.lookups[:100]:
         assert view.match(prompt) == walk(view, prompt)
     return {
@@ -163,7 +120,27 @@ def _copy(keys: Sequence[IndexKey]) -> tuple[IndexKey, ...]:
     return struct.unpack(f"<{len(keys)}Q", struct.pack(f"<{len(keys)}Q", *keys))
 
 
-async def measure_bootstrap(redis_url: str, blocks: int = 100_000) -> float:
+def _reason(error: Exception) -> str:
+    """In one line; what the rival's own last line says, where there is one."""
+    said = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else ""
+    return said.splitlines()[-1] if said else str(error)
+
+
+def measure_dynamo(python: Path, workers: int, blocks: int, seed: int) -> dict[str, Any]:
+    """The same lookups by Dynamo's RadixTree. Raises OSError or CalledProcessError."""
+    script = Path(__file__).with_name("dynamo_rival.py")
+    done = subprocess.run(
+        [python, script, str(workers), str(blocks), str(seed)],
+        env=os.environ | {"PYTHONPATH": str(script.parents[2])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+async def measure_bootstrap(redis_url: str, blocks: int) -> float:
     """Seconds from the start of a router to a complete view of one worker with `blocks` blocks."""
     identity = ModelIdentity(served_name="bench-bootstrap", key_scheme=SCHEME)
     worker = WorkerDescription(WorkerId("w"), "nowhere:1", identity, blocks)
@@ -193,9 +170,9 @@ class _Stored:
     flushed: bool = False
 
 
-async def _bootstrap_embedded() -> float:
+async def _bootstrap_embedded(blocks: int) -> float:
     async with EmbeddedServer() as server:
-        return await measure_bootstrap(server.url)
+        return await measure_bootstrap(server.url, blocks)
 
 
 def bench_index(
@@ -204,16 +181,40 @@ def bench_index(
     seed: int = 7,
     *,
     redis_url: str = "",
+    bootstrap_blocks: int = 100_000,
+    dynamo_python: Path | None = None,
 ) -> dict[str, Any]:
-    """All rows and the bootstrap (against `redis_url`, or a server of its own)."""
-    rows = []
+    """All rows and the bootstrap (against `redis_url`, or a server of its own).
+
+    `dynamo_python`: interpreter of an environment with ai-dynamo-runtime, whose RadixTree binding
+    then answers the same lookups; if it cannot, `missing` says why.
+    """
+    rows: list[dict[str, Any]] = []
+    theirs: list[dict[str, Any]] = []
+    missing: list[str] = []
     for size in blocks:
         for count in workers:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
                 rows.append(pool.submit(measure_row, count, size, seed).result())
-    bootstrap = asyncio.run(measure_bootstrap(redis_url) if redis_url else _bootstrap_embedded())
+            if dynamo_python is not None and not missing:
+                try:
+                    theirs.append(measure_dynamo(dynamo_python, count, size, seed))
+                except (OSError, subprocess.CalledProcessError) as error:
+                    missing.append(f"dynamo: {_reason(error)}")
+    bootstrap = asyncio.run(
+        measure_bootstrap(redis_url, bootstrap_blocks)
+        if redis_url
+        else _bootstrap_embedded(bootstrap_blocks)
+    )
     config = {"workers": list(workers), "blocks": list(blocks), "prompt_blocks": SHARED + OWN}
-    return common("index", config, seed) | {
+    result = common("index", config, seed) | {
         "rows": rows,
         "bootstrap_100k_s": round(bootstrap, 3),
     }
+    if dynamo_python is None:
+        return result
+    ratios = [
+        round(their["find_p50_us"] / our["gallop_p50_us"], 2)
+        for our, their in zip(rows, theirs, strict=False)
+    ]
+    return result | {"vs": {"dynamo": theirs}, "ratio": {"dynamo": ratios}, "missing": missing}

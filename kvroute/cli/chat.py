@@ -142,7 +142,7 @@ async def _answer(
 def _explain(last: Generation | None) -> None:
     from rich.console import Console
 
-    from kvroute.cli.explain import explain_table
+    from kvroute.cli.explain_table import explain_table
 
     if last is None:
         click.echo("nothing to explain yet", err=True)

@@ -1,40 +1,55 @@
-"""Why a request went where it went, as a table for people."""
+"""`kvroute explain`."""
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kvroute.v1 import router_pb2
+import click
 
+from kvroute.cli.client_settings import ClientSettings
+from kvroute.cli.options import click_options, from_options
+from kvroute.cli.status import WIDTH
 
-def explain_table(explain: router_pb2.Explain | None) -> RenderableType:
-    """The candidates with their costs, the chosen one marked, and what came of it. Pure."""
-    if explain is None:
-        return Text("the router sent no explanation", style="yellow")
-    table = Table()
-    for name in ("worker", "hit", "miss", "queue ms", "prefill ms", "decode ms", "cost"):
-        table.add_column(name, justify="left" if name == "worker" else "right")
-    for one in sorted(explain.candidates, key=lambda one: one.cost):
-        chosen = one.worker_id == explain.worker_id
-        times = (one.queue_ms, one.prefill_ms, one.decode_ms, one.cost)
-        table.add_row(
-            f"{'→' if chosen else ' '} {one.worker_id}",
-            str(one.hit),
-            str(one.miss),
-            *(f"{value:.1f}" for value in times),
-            style="bold" if chosen else "dim",
-        )
-    lines = [Text("decided without Redis", style="yellow")] if explain.degraded else []
-    return Group(Text(summary(explain)), table, *lines)
+if TYPE_CHECKING:
+    from kvroute.v1.router_pb2 import Explain
 
 
-def summary(explain: router_pb2.Explain) -> str:
-    """One line: who, why, and what was promised and delivered."""
-    return (
-        f"{explain.worker_id} by {explain.policy}: {explain.reason or 'lowest cost'}; "
-        f"{explain.delivered_hit} of {explain.prompt_tokens} prompt tokens from cache "
-        f"({explain.chosen_hit} predicted, {explain.best_hit} at best); "
-        f"first token after {explain.ttft_ms:.0f} ms"
-    )
+@click.command("explain")
+@click_options(ClientSettings, "client")
+@click.argument("request_id")
+@click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON object.")
+def command(config: Path | None, request_id: str, as_json: bool, **flags: object) -> None:
+    """Says why a finished request went where it went: every candidate with its costs, the hit that
+    was predicted and the hit that was delivered.
+
+    The id comes with every answer: gRPC metadata kvroute-request-id, `kvroute generate --explain`.
+    A router keeps its last records (--explain-ring), and an id names its router.
+
+    \b
+    Examples:
+      kvroute explain r5c0ffee1-2a
+      kvroute explain r5c0ffee1-2a --json
+    """
+    settings = from_options(ClientSettings, "client", config, flags)
+    found = asyncio.run(fetch(settings.address, request_id))
+    if as_json:
+        from google.protobuf.json_format import MessageToJson
+
+        click.echo(MessageToJson(found, indent=None, preserving_proto_field_name=True))
+        return
+    from rich.console import Console
+
+    from kvroute.cli.explain_table import explain_table
+
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(explain_table(found))
+
+
+async def fetch(address: str, request_id: str) -> Explain:
+    """Raises NotFound when that router does not know the request."""
+    from kvroute.client import Client
+
+    async with Client(address) as client:
+        return await client.explain(request_id)

@@ -83,7 +83,7 @@ async def run(
         if explain:
             from rich.console import Console
 
-            from kvroute.cli.explain import explain_table
+            from kvroute.cli.explain_table import explain_table
 
             Console(stderr=True).print(explain_table(generation.explain))
 

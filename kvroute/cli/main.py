@@ -32,7 +32,12 @@ COMMANDS = {
     "generate": Entry("kvroute.cli.generate", "Generate from one prompt, streaming."),
     "chat": Entry("kvroute.cli.chat", "Talk to a model; the history stays cached."),
     "status": Entry("kvroute.cli.status", "Show models, workers and their caches."),
+    "explain": Entry("kvroute.cli.explain", "Say why a request went where it went."),
     "router": Entry("kvroute.cli.router", "Run a router."),
+    "sim": Entry("loadtest.cli.sim", "Simulate a fleet: what a policy or evictor would do."),
+    "loadtest": Entry("loadtest.cli.loadtest", "Load a live router; measure what clients see."),
+    "profile": Entry("loadtest.cli.profile", "Fit the simulator's cost profile to a live worker."),
+    "report": Entry("loadtest.cli.report", "Draw what sim and loadtest measured."),
     "worker": Entry("kvroute.cli.worker", "Run a worker: one replica of a model."),
 }
 

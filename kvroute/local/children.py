@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ class Ready:
 
 
 class Child:
-    """One child process. `start` once; `stop` is idempotent and may follow at any time."""
+    """One child process. `start` once; end with `stop`, which is idempotent, whatever happened."""
 
     def __init__(
         self,
@@ -49,7 +50,9 @@ class Child:
         self.log = folder / f"{name}.log"
         self._command = (*program, *args)
         self._env = {**os.environ, **(env or {})}
-        self._ready_file = folder / f"{name}.ready"
+        # Private, so that two fleets with one log folder cannot read each other's addresses.
+        self._run = tempfile.TemporaryDirectory(prefix="kvroute-", ignore_cleanup_errors=True)
+        self._ready_file = Path(self._run.name) / "ready"
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -61,8 +64,7 @@ class Child:
         return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
-        """Starts the process; its log and its ready file from an earlier run are dropped."""
-        self._ready_file.unlink(missing_ok=True)
+        """Starts the process; its log from an earlier run is dropped."""
         command = [*self._command, "--ready-file", str(self._ready_file), "--leash"]
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
@@ -103,18 +105,17 @@ class Child:
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """SIGTERM, then SIGKILL after `grace_s`. Returns when the process is gone."""
         process = self._process
-        if process is None or process.returncode is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(grace_s):
-                await process.wait()
-        except TimeoutError:
+        if process is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-        self._ready_file.unlink(missing_ok=True)
+                process.terminate()
+            try:
+                async with asyncio.timeout(grace_s):
+                    await process.wait()
+            except TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        self._run.cleanup()
 
 
 def read_ready(file: Path) -> Ready | None:

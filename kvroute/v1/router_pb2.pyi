@@ -95,6 +95,18 @@ class RouteResponse(_message.Message):
     explain: Explain
     def __init__(self, explain: _Optional[_Union[Explain, _Mapping]] = ...) -> None: ...
 
+class GetExplainRequest(_message.Message):
+    __slots__ = ("request_id",)
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    def __init__(self, request_id: _Optional[str] = ...) -> None: ...
+
+class GetExplainResponse(_message.Message):
+    __slots__ = ("explain",)
+    EXPLAIN_FIELD_NUMBER: _ClassVar[int]
+    explain: Explain
+    def __init__(self, explain: _Optional[_Union[Explain, _Mapping]] = ...) -> None: ...
+
 class Explain(_message.Message):
     __slots__ = ("request_id", "router_id", "model", "policy", "prompt_tokens", "candidates", "worker_id", "reason", "best_hit", "chosen_hit", "delivered_hit", "predicted_ms", "delivered_prefill_ms", "ttft_ms", "kappa", "degraded", "retries", "tokenize_ms", "decide_ms")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]

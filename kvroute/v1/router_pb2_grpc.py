@@ -45,6 +45,11 @@ class RouterStub:
                 request_serializer=kvroute_dot_v1_dot_router__pb2.RouteRequest.SerializeToString,
                 response_deserializer=kvroute_dot_v1_dot_router__pb2.RouteResponse.FromString,
                 _registered_method=True)
+        self.GetExplain = channel.unary_unary(
+                '/kvroute.v1.Router/GetExplain',
+                request_serializer=kvroute_dot_v1_dot_router__pb2.GetExplainRequest.SerializeToString,
+                response_deserializer=kvroute_dot_v1_dot_router__pb2.GetExplainResponse.FromString,
+                _registered_method=True)
         self.ClusterState = channel.unary_unary(
                 '/kvroute.v1.Router/ClusterState',
                 request_serializer=kvroute_dot_v1_dot_router__pb2.ClusterStateRequest.SerializeToString,
@@ -71,6 +76,13 @@ class RouterServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetExplain(self, request, context):
+        """Why a finished request went where it went; routers keep their last ones, and an id names its router.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ClusterState(self, request, context):
         """What this router knows of models, workers and the control plane.
         """
@@ -90,6 +102,11 @@ def add_RouterServicer_to_server(servicer, server):
                     servicer.Route,
                     request_deserializer=kvroute_dot_v1_dot_router__pb2.RouteRequest.FromString,
                     response_serializer=kvroute_dot_v1_dot_router__pb2.RouteResponse.SerializeToString,
+            ),
+            'GetExplain': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetExplain,
+                    request_deserializer=kvroute_dot_v1_dot_router__pb2.GetExplainRequest.FromString,
+                    response_serializer=kvroute_dot_v1_dot_router__pb2.GetExplainResponse.SerializeToString,
             ),
             'ClusterState': grpc.unary_unary_rpc_method_handler(
                     servicer.ClusterState,
@@ -152,6 +169,33 @@ class Router:
             '/kvroute.v1.Router/Route',
             kvroute_dot_v1_dot_router__pb2.RouteRequest.SerializeToString,
             kvroute_dot_v1_dot_router__pb2.RouteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetExplain(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kvroute.v1.Router/GetExplain',
+            kvroute_dot_v1_dot_router__pb2.GetExplainRequest.SerializeToString,
+            kvroute_dot_v1_dot_router__pb2.GetExplainResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Sequence
 
 DECAY_S = 2.0
 
@@ -26,7 +27,25 @@ class ArrivalCounter:
 
     def arrive(self, key: int, now: float) -> float:
         """Counts an arrival at `now` (seconds) and returns the decayed count before it. O(1)."""
-        count, last = self._counts.pop(key, (0.0, now))
+        return self._count(key, now, 0.0)
+
+    def arrive_prompt(self, keys: Sequence[int], held: int, now: float) -> float:
+        """Counts the arrival of a prompt of these block keys, `held` of which some worker has;
+        returns n: earlier arrivals of the deepest held block. O(1).
+
+        The first prompt of a new prefix finds nothing held, so nothing deeper than its first block
+        can be counted. A deepest block that was never counted therefore starts with that one
+        arrival, if the first block saw one lately: a burst is known one prompt earlier.
+        """
+        if not keys:
+            return 0.0
+        before = self._count(keys[0], now, 0.0)
+        if held == 0:
+            return 0.0
+        return before if held == 1 else self._count(keys[held - 1], now, min(1.0, before))
+
+    def _count(self, key: int, now: float, unseen: float) -> float:
+        count, last = self._counts.pop(key, (unseen, now))
         before = count * math.exp(-max(0.0, now - last) / self._decay_s)
         self._counts[key] = (before + 1.0, now)
         if len(self._counts) > self._capacity:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,12 @@ class Candidate:
     """Booked prefill of requests whose first token is not out yet."""
     outstanding: int = 0
     costs: Costs = Costs()
+    waiting: int = 0
+    """Outstanding requests whose first token is not out yet."""
+    queued_tokens: int = 0
+    """Prompt tokens that those still have to compute (their misses, as booked)."""
+    active_blocks: int = 0
+    """KV blocks of all outstanding requests: prompt and expected output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,11 @@ class Request:
     prompt_tokens: int
     max_tokens: int = 16
     reuse: float = 0.0
+    block_size: int = 16
+    prefix_key: int | None = None
+    """Stands for the first tokens of the prompt (`hashing.prefix_key`). None: it is too short."""
+    now: float = 0.0
+    """Seconds on any monotonic clock; the same clock as `Ended.now`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,8 @@ class Price:
     decode_ms: float
     miss_weight: float
     cost: float
+    load: float = 0.0
+    """The policy's own measure of the candidate's load, where it keeps one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +106,31 @@ class Decision:
     kappa: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A booked request is over. `hit`: prompt tokens it found cached; `failed`: no full answer."""
+
+    request: Request
+    price: Price
+    now: float
+    hit: int = 0
+    output_tokens: int = 0
+    failed: bool = False
+
+
 class Policy(Protocol):
     """Chooses a worker. May keep counters of its own; never raises on a fleet that is not empty."""
 
-    @property
-    def name(self) -> str: ...
+    name: ClassVar[str]
 
     def choose(self, request: Request, fleet: Fleet, rng: Random) -> Decision:
         """O(candidates). Ties are broken with `rng`: same calls, same generator, same decisions."""
         ...
+
+    def on_book(self, request: Request, price: Price) -> None:
+        """The request was booked on `price.candidate`. O(1); most policies need no such thing."""
+        return None
+
+    def on_end(self, ended: Ended) -> None:
+        """It is over: called once for every `on_book`. O(1)."""
+        return None

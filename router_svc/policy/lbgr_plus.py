@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from random import Random
 
-from router_svc.policy.base import Decision, Fleet, Request
+from router_svc.policy.base import Decision, Fleet, Policy, Request
 from router_svc.policy.cost import priced
 from router_svc.policy.shortlist import shortlist
 
 TIE_MS = 1e-6
 
 
-class LbgrPlus:
+class LbgrPlus(Policy):
     """Prices a shortlist and lets the ledger choose among it, so that routers never herd on an old
     queue.
     """

@@ -7,26 +7,33 @@ tokens depend on every token before them, so that a wrong answer cannot look rig
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from cache_index.embedded import EmbeddedServer
 from kvroute.client import Client
-from kvroute.errors import Unavailable
+from kvroute.errors import NotFound, Unavailable
 from kvroute.v1 import router_pb2
 from tests.fakes.engine import expected
 from tests.fakes.processes import Fleet, fleet
 from tests.fakes.wait import until
 
 PROMPT = list(range(1, 200))
+COST = {"ms_per_token": 0.2}
+"""A miss costs 40 ms: what is learned of it must outweigh the noise of a busy machine."""
 
 
 @asynccontextmanager
 async def two_workers(folder: Path, server: EmbeddedServer) -> AsyncIterator[tuple[Fleet, str]]:
     """Two fake-model workers and a router; yields the fleet and the router's address."""
     async with fleet(folder, server.url) as found:
-        router, *_ = await asyncio.gather(found.router(), found.worker("w1"), found.worker("w2"))
+        router, *_ = await asyncio.gather(
+            found.router(), found.worker("w1", fake=COST), found.worker("w2", fake=COST)
+        )
         async with Client(router.address) as client:
             await connected(client, 2)
         yield found, router.address
@@ -97,10 +104,36 @@ async def test_a_worker_killed_mid_stream_is_replaced_unnoticed(tmp_path: Path) 
             assert generation.usage.completion_tokens == 400
 
 
+async def test_a_frozen_worker_is_replaced_unnoticed(tmp_path: Path) -> None:
+    async with EmbeddedServer() as server, fleet(tmp_path, server.url) as found:
+        router, *_ = await asyncio.gather(
+            found.router("router", "--silence-s", "1"), found.worker("w1"), found.worker("w2")
+        )
+        async with Client(router.address) as client:
+            await connected(client, 2)
+            generation = client.generate(token_ids=PROMPT, max_tokens=300)
+            tokens: list[int] = []
+            frozen = None
+            async for chunk in generation:
+                tokens += chunk.token_ids
+                if frozen is None and len(tokens) > 20:
+                    state = await model(client)
+                    assert state is not None
+                    busy = next(one.worker_id for one in state.workers if one.outstanding)
+                    frozen = next(one for one in found.services if one.name == busy)
+                    frozen.signal(signal.SIGSTOP)
+            assert frozen is not None
+            assert tokens == expected(PROMPT, 300)
+            # Awake again it is fenced, registers anew, and serves.
+            frozen.signal(signal.SIGCONT)
+            await connected(client, 2)
+
+
 async def test_a_new_router_decides_first_on_a_full_view(tmp_path: Path) -> None:
     async with EmbeddedServer() as server, two_workers(tmp_path, server) as (found, address):
         async with Client(address) as client:
             warm = await ask(client, PROMPT)
+            assert await client.explain(warm.request_id) == warm
         next(one for one in found.services if one.name == "router").kill()
         second = await found.router("router-2")
         async with Client(second.address) as client:
@@ -111,6 +144,8 @@ async def test_a_new_router_decides_first_on_a_full_view(tmp_path: Path) -> None
             assert state is not None
             assert state.view_complete
             assert len(state.workers) == 2
+            with pytest.raises(NotFound, match=warm.router_id):
+                await client.explain(warm.request_id)
 
 
 async def test_an_empty_valkey_heals_while_requests_go_on(tmp_path: Path) -> None:

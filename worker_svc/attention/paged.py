@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from transformers import AttentionInterface
@@ -37,6 +37,25 @@ class Call:
     causal: bool
 
 
+class DecodeKernel(Protocol):
+    """Attends the rows of one token without gathering; see `worker_svc.fast.decode`."""
+
+    def fits(self, query: torch.Tensor, key_dim: int, value_dim: int) -> bool: ...
+
+    def run(
+        self,
+        step: Step,
+        pool: PagedPool,
+        layer: int,
+        query: torch.Tensor,
+        out: torch.Tensor,
+        window: int | None,
+        scale: float,
+        softcap: float | None,
+        sinks: torch.Tensor | None,
+    ) -> None: ...
+
+
 class PagedAttention:
     """State of one model's attention: the pool, the step now computed, and reused gather
     buffers.
@@ -46,6 +65,7 @@ class PagedAttention:
         self.pool: PagedPool | None = None
         self.step: Step | None = None
         self.calls: list[Call] | None = None
+        self.decode_kernel: DecodeKernel | None = None
         self._buffers: dict[tuple[int, ...], torch.Tensor] = {}
         self.name = f"kvroute_paged_{next(_names)}"
         # The registry lives as long as the process: it must not keep pools alive.
@@ -124,7 +144,15 @@ class PagedAttention:
         keys.view(-1, *keys.shape[2:]).index_copy_(0, step.slots, key.transpose(0, 1))
         values.view(-1, *values.shape[2:]).index_copy_(0, step.slots, value.transpose(0, 1))
         out = query.new_empty(query.shape[0], query.shape[1], value.shape[-1])
+        kernel = self.decode_kernel
+        native = kernel is not None and kernel.fits(query, keys.shape[3], values.shape[3])
+        if native and kernel is not None and step.decodes:
+            kernel.run(step, pool, layer, query, out, window, scale, softcap, sinks)
+        if native and step.decodes == len(step.counts):
+            return out
         for group in self._plan(step, pool, window, keys, values):
+            if native and isinstance(group.rows, torch.Tensor):
+                continue
             gathered_keys = self._gather(keys, group, 0)
             gathered_values = self._gather(values, group, 1)
             attend(out, query, gathered_keys, gathered_values, group, scale, softcap, sinks)

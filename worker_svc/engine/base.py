@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from kvroute.errors import KvrouteError
-from worker_svc.base import Sampling
+from worker_svc.base import Sampling, TokenLogprobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The token chosen for a row."""
+    """The token chosen for a row, with log-probabilities if its sampling asks for them."""
 
     token: int
+    logprobs: TokenLogprobs | None = None
 
 
 RowResult: TypeAlias = Picked | KvrouteError | None

@@ -197,7 +197,13 @@ class EngineCore:
             finished = sequence.finished(accepted.reason, accepted.stop_reason)
             self._end(sequence)
         self._outputs.append(
-            Output(sequence.request.request_id, accepted.text, (result.token,), finished=finished)
+            Output(
+                sequence.request.request_id,
+                accepted.text,
+                (result.token,),
+                logprobs=() if result.logprobs is None else (result.logprobs,),
+                finished=finished,
+            )
         )
 
     def _book_times(self, plan: Plan, step_ms: float) -> None:

@@ -14,7 +14,8 @@ class EngineOptions:
 
     `blocks`: pages of the K/V pool, `block_size` tokens each. `max_batch_tokens`: tokens computed
     in one step. `max_running`: sequences that hold blocks at a time. `max_queue`: requests that may
-    wait. Raises `SettingsError`.
+    wait. `look_ahead`: share of the cache that may be locked for queued requests. Raises
+    `SettingsError`.
     """
 
     blocks: int
@@ -22,7 +23,8 @@ class EngineOptions:
     max_batch_tokens: int = 512
     max_running: int = 64
     max_queue: int = 1024
-    evictor: str = "rlt"
+    evictor: str = "arc_mix"
+    look_ahead: float = 0.5
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -36,6 +38,8 @@ class EngineOptions:
                 f"max_running is {self.max_running}; it must be at most max_batch_tokens"
                 f" ({self.max_batch_tokens}), for every running sequence computes a token a step"
             )
+        if not 0 <= self.look_ahead <= 1:
+            wrong.append(f"look_ahead is {self.look_ahead}; it must be between 0 and 1")
         if self.evictor not in EVICTORS:
             wrong.append(f"evictor is {self.evictor!r}; it must be one of {', '.join(EVICTORS)}")
         if wrong:

@@ -27,11 +27,12 @@ from bisect import insort
 from dataclasses import dataclass, field
 
 from kvroute.errors import InvalidArgument, Overloaded
+from worker_svc.engine.look_ahead import LookAhead
 from worker_svc.engine.options import EngineOptions
 from worker_svc.engine.sequence import Sequence, blocks_for, total_blocks
 from worker_svc.engine.waiting import Waiting
 from worker_svc.kv.base import require
-from worker_svc.kv.block_pool import BlockPool
+from worker_svc.kv.block_pool import BlockPool, Match
 
 _SHARED = 2
 """Blocks that waiting for a running sequence must spare, at least."""
@@ -62,6 +63,7 @@ class Scheduler:
         self.waiting = Waiting()
         self.running: list[Sequence] = []
         self.pool = pool
+        self.look_ahead = LookAhead(pool, options.block_size, options.look_ahead)
         self._options = options
         self._size = options.block_size
 
@@ -97,6 +99,7 @@ class Scheduler:
         """
         plan = Plan()
         before = self.preemptions
+        self.look_ahead.extend(self.waiting)
         budget = self._plan_decodes(plan)
         budget = self._plan_prefills(plan, budget)
         if self.preemptions == before:
@@ -120,9 +123,11 @@ class Scheduler:
         self.waiting.charge(sequence.request.space.tenant, sequence.completion_tokens)
         if sequence in self.running:
             self.running.remove(sequence)
-            self._release(sequence)
+            dead = sequence.request.dead_from
+            self._release(sequence, None if dead is None else blocks_for(dead, self._size))
         else:
             self.waiting.remove(sequence)
+            self.look_ahead.drop(sequence)
 
     def fail(self, sequence: Sequence) -> list[int]:
         """Takes a running sequence out without trusting anything it computed. Returns the blocks to
@@ -138,16 +143,17 @@ class Scheduler:
     def check(self) -> None:
         """Raises `InvariantError` when sequences and pool disagree."""
         self.pool.check()
-        users: dict[int, int] = {}
+        users = self.look_ahead.users()
+        private: set[int] = set()
         for sequence in self.running:
             table = sequence.table
             require(len(set(table)) == len(table), "a block is twice in one table")
             require(len(table) * self._size >= sequence.computed, "a table is too short")
             for index, block in enumerate(table):
                 users[block] = users.get(block, 0) + 1
-                require(
-                    index < sequence.committed or users[block] == 1, "a private block is shared"
-                )
+                if index >= sequence.committed:
+                    private.add(block)
+        require(all(users[block] == 1 for block in private), "a private block is shared")
         require(all(not s.table for s in self.waiting), "a waiting sequence holds blocks")
         self.pool.check_users(users)
 
@@ -169,6 +175,8 @@ class Scheduler:
                 continue
             count = min(sequence.pending, budget)
             while self._room(sequence) < count:
+                if self.look_ahead.shed():
+                    continue
                 victim = self._victim(plan, sequence)
                 if victim is None:
                     break
@@ -185,17 +193,15 @@ class Scheduler:
             sequence = self.waiting.peek(now)
             if sequence is None:
                 return
-            keys = sequence.keys
-            match = self.pool.match(keys, (len(sequence.tokens) - 1) // self._size)
-            hit = len(match.blocks)
-            need = blocks_for(len(sequence.tokens), self._size) - hit
-            room = self.pool.available() - match.idle
-            if self.running and need + self._promised() > room:
+            match = self._fitting(sequence)
+            if match is None:
                 return
+            hit = len(match.blocks)
             if self._in_flight(sequence, hit):
                 return
             self.waiting.remove(sequence)
             self.pool.lock(match.blocks)
+            self.look_ahead.drop(sequence)
             sequence.table = list(match.blocks)
             sequence.computed, sequence.committed = hit * self._size, hit
             if sequence.cached_tokens is None:
@@ -209,6 +215,18 @@ class Scheduler:
             decoding = count == 1 and sequence.completion_tokens > 0
             plan.rows.append(Planned(sequence, count, decoding))
             budget -= count
+
+    def _fitting(self, sequence: Sequence) -> Match | None:
+        """Its cached prefix, if the rest of its blocks is available as well; sheds others'
+        look-ahead locks for it.
+        """
+        while True:
+            match = self.pool.match(sequence.keys, (len(sequence.tokens) - 1) // self._size)
+            need = blocks_for(len(sequence.tokens), self._size) - len(match.blocks)
+            if need + self._promised() <= self.pool.available() - match.idle:
+                return match
+            if not self.look_ahead.shed(sequence):
+                return None
 
     def _promised(self) -> int:
         """Blocks that running sequences will need: the rest of begun prompts, and one each to go
@@ -246,6 +264,8 @@ class Scheduler:
     def _grow(self, sequence: Sequence, plan: Plan) -> bool:
         """Room for one more token, preempting if need be. False: it had to go itself."""
         while self._room(sequence) < 1:
+            if self.look_ahead.shed():
+                continue
             victim = self._victim(plan, None)
             if victim is None:
                 return False
@@ -275,8 +295,8 @@ class Scheduler:
         self.preemptions += 1
         self.waiting.push_preempted(sequence)
 
-    def _release(self, sequence: Sequence) -> None:
-        self.pool.release(sequence.table)
+    def _release(self, sequence: Sequence, dead_from: int | None = None) -> None:
+        self.pool.release(sequence.table, dead_from)
         self._reset(sequence)
 
     def _reset(self, sequence: Sequence) -> None:

@@ -18,10 +18,11 @@ a block.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from worker_svc.kv.base import Counts, Delta, Evictor, Key, require
+from worker_svc.kv.base import Counts, Delta, Evictor, InvariantError, Key, require
 from worker_svc.kv.delta_log import DeltaLog
 
 
@@ -50,7 +51,7 @@ class BlockPool:
         self._log = DeltaLog()
         # Leaves hinted never to be used again, oldest hint first; candidates of the evictor all the
         # same.
-        self._dead: dict[int, None] = {}
+        self._dead: OrderedDict[int, None] = OrderedDict()
         self._hinted = bytearray(blocks)
 
     def available(self) -> int:
@@ -169,6 +170,10 @@ class BlockPool:
             self._free.append(block)
         self._log.flush(self._cached)
 
+    def evict(self) -> None:
+        """Frees one leaf, the evictor's choice. There must be one."""
+        self._free.append(self._evict())
+
     def take_delta(self) -> Delta:
         """What changed since the last call."""
         return self._log.take()
@@ -197,8 +202,8 @@ class BlockPool:
             self._forget_leaf(block)
             return block
         victim = self._evictor.pop()
-        require(victim is not None, "nothing to evict though blocks are available")
-        assert victim is not None
+        if victim is None:
+            raise InvariantError("nothing to evict though blocks are available")
         self._forget(victim)
         return victim
 
@@ -215,8 +220,9 @@ class BlockPool:
         self._idle -= 1
         self._log.remove(key)
         if parent is not None:
-            self._children[parent] -= 1
-            if not self._children[parent] and not self._users[parent]:
+            children = self._children
+            children[parent] -= 1
+            if not children[parent] and not self._users[parent]:
                 self._leaf_on(parent)
 
     def check_users(self, users: Mapping[int, int]) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from worker_svc.loaded import ModelFacts
 from worker_svc.model.loader import Loaded
-from worker_svc.model.runner import ModelRunner
+from worker_svc.model.prepare import Prepared
 from worker_svc.text.tokenizer import TextService
 
 
-def facts_of(loaded: Loaded, runner: ModelRunner, text: TextService) -> ModelFacts:
-    """Everything but names, which the settings choose."""
+def facts_of(loaded: Loaded, prepared: Prepared, text: TextService, parameters: int) -> ModelFacts:
+    """Everything but names, which the settings choose. `parameters` were counted before any
+    were packed.
+    """
+    runner = prepared.runner
     return ModelFacts(
         dtype=loaded.dtype,
         vocab_size=runner.vocab_size,
@@ -18,6 +21,7 @@ def facts_of(loaded: Loaded, runner: ModelRunner, text: TextService) -> ModelFac
         chat_template=text.template_fingerprint(),
         revision=loaded.revision,
         architecture=str(loaded.model.config.model_type),
-        parameters=sum(weight.numel() for weight in loaded.model.parameters()),
+        parameters=parameters,
         kv_bytes_per_token=runner.kv_bytes_per_token,
+        kernel=prepared.kernel,
     )

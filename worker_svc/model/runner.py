@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,9 @@ from worker_svc.attention.paged import PagedAttention
 from worker_svc.attention.pool import PagedPool
 from worker_svc.attention.step import Inputs, pack
 from worker_svc.engine.base import Row, RowResult
+from worker_svc.fast.decode import NativeDecode
+from worker_svc.fast.library import open_library
+from worker_svc.fast.optimize import SMALLEST, Swapped, optimize
 from worker_svc.model.limits import context_limit, end_tokens
 from worker_svc.model.probe import probe
 from worker_svc.sampling.sampler import choose
@@ -50,6 +54,26 @@ class ModelRunner:
     @property
     def kv_bytes_per_token(self) -> int:
         return sum(layer.values_per_token for layer in self.layers) * self._model.dtype.itemsize
+
+    def speed_up(self, cache: Path | None, smallest: int = SMALLEST) -> Swapped:
+        """Swaps linears, norms and decode attention for faster ones; `cache`: where native
+        kernels are built and kept.
+
+        None: no native kernels. Does nothing unless the model is float32 on CPU. Check the model
+        afterwards.
+        """
+        model = self._model
+        if model.dtype != torch.float32 or model.device.type != "cpu":
+            return Swapped("torch")
+        library = None if cache is None else open_library(cache)
+
+        def forward() -> None:
+            probe(model, self.paged)
+
+        swapped = optimize(model, forward, library, smallest)
+        if library is not None:
+            self.paged.decode_kernel = NativeDecode(library)
+        return swapped
 
     def allocate(self, blocks: int, block_size: int) -> None:
         self.paged.pool = None

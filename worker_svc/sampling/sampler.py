@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from kvroute.errors import KvrouteError
-from worker_svc.base import Sampling
+from worker_svc.base import Sampling, TokenLogprobs
 from worker_svc.engine.base import Pick, Picked, RowResult
 from worker_svc.sampling.adjust import adjust, needs_adjusting
 from worker_svc.sampling.uniform import uniform
@@ -24,6 +24,7 @@ milliseconds.
 
 def choose(logits: torch.Tensor, picks: Sequence[Pick]) -> list[RowResult]:
     """logits (rows, vocab) float32, one row per pick. A row that is not finite fails alone."""
+    raw = logits
     rows = [
         adjust(row, pick) if needs_adjusting(pick) else row
         for row, pick in zip(logits, picks, strict=True)
@@ -39,11 +40,22 @@ def choose(logits: torch.Tensor, picks: Sequence[Pick]) -> list[RowResult]:
                 KvrouteError("the model computed no finite logits for this request (NaN)")
             )
         elif pick.sampling.temperature <= 0:
-            results.append(Picked(greedy[index]))
+            results.append(_picked(greedy[index], raw[index], pick.sampling))
         else:
             number = uniform(pick.sampling.seed, len(pick.tokens))
-            results.append(Picked(sample(logits[index], pick.sampling, number)))
+            token = sample(logits[index], pick.sampling, number)
+            results.append(_picked(token, raw[index], pick.sampling))
     return results
+
+
+def _picked(token: int, logits: torch.Tensor, sampling: Sampling) -> Picked:
+    """`logits` (vocab,) as the model gave them."""
+    if sampling.logprobs is None:
+        return Picked(token)
+    values = logits.log_softmax(0)
+    best, tokens = values.topk(min(sampling.logprobs, values.shape[0]))
+    top = tuple(zip(tokens.tolist(), best.tolist(), strict=True))
+    return Picked(token, TokenLogprobs(token, float(values[token]), top))
 
 
 def sample(logits: torch.Tensor, sampling: Sampling, number: float) -> int:

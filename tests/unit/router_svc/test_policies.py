@@ -98,6 +98,21 @@ def test_arrivals_decay_and_are_bounded() -> None:
     assert counter.arrive(1, 2.0) == 0.0
 
 
+def test_a_burst_on_a_new_prefix_is_counted_from_its_first_prompt() -> None:
+    counter = ArrivalCounter(decay_s=2.0)
+    shared = [1, 2, 3]
+    assert counter.arrive_prompt([*shared, 40], 0, 0.0) == 0.0
+    assert counter.arrive_prompt([*shared, 50], 3, 0.0) == 1.0
+    assert counter.arrive_prompt([*shared, 60], 3, 0.0) == 2.0
+    assert counter.arrive_prompt([], 0, 0.0) == 0.0
+
+
+def test_a_popular_first_block_makes_no_deeper_block_hot() -> None:
+    counter = ArrivalCounter()
+    for turn in range(50):
+        assert counter.arrive_prompt([1, 100 + turn, 200 + turn], 2, 0.0) <= 1.0
+
+
 def test_the_package_imports_nothing_but_the_standard_library() -> None:
     folder = Path(router_svc.policy.__file__).parent
     for file in folder.rglob("*.py"):

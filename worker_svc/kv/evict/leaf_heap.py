@@ -46,6 +46,10 @@ class LeafHeap:
                 return block
         return None
 
+    def blocks(self) -> list[int]:
+        """All of them, in the order in which they were added."""
+        return list(self._live)
+
     def __len__(self) -> int:
         return len(self._live)
 

@@ -30,6 +30,16 @@ class LeafSet:
             self.position[last] = hole
         return True
 
+    def take(self, index: int) -> int:
+        """Takes out the item at `index` of `items`."""
+        items = self.items
+        block, last = items[index], items.pop()
+        if last != block:
+            items[index] = last
+            self.position[last] = index
+        del self.position[block]
+        return block
+
     def __len__(self) -> int:
         return len(self.items)
 

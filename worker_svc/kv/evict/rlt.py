@@ -62,9 +62,7 @@ class Rlt:
             self._epoch += 1
             self._unmarked, self._marked = self._marked, self._unmarked
             items = self._unmarked.items
-        block = items[int(self._random() * len(items))]
-        self._unmarked.discard(block)
-        return block
+        return self._unmarked.take(int(self._random() * len(items)))
 
     def __len__(self) -> int:
         return len(self._unmarked) + len(self._marked)

@@ -58,6 +58,7 @@ async def test_child_that_fails_says_why_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(StartError) as caught:
         await child.ready(LIVENESS_S)
     assert str(caught.value) == "worker-0 did not start: there is no model x"
+    await child.stop()
 
 
 async def test_child_that_is_too_slow_names_its_log(tmp_path: Path) -> None:

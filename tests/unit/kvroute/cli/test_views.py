@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from kvroute.cli.chat import Conversation
-from kvroute.cli.explain import explain_table
+from kvroute.cli.explain_table import explain_table
 from kvroute.cli.generate import prompt_input
 from kvroute.cli.sampling import given
 from kvroute.cli.table import bar, cluster_table, model_warnings

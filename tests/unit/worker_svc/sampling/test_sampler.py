@@ -106,3 +106,14 @@ def test_a_row_that_is_not_finite_fails_alone(bad: float) -> None:
     first, second, third = choose(logits, [pick(), pick(temperature=1.0), pick()])
     assert first == Picked(1) and third == Picked(0)
     assert isinstance(second, KvrouteError)
+
+
+def test_logprobs_are_the_models_own() -> None:
+    asked = pick(temperature=0.5, logprobs=2, logit_bias={0: 50.0})
+    (result,) = choose(LOGITS[None], [asked])
+    assert isinstance(result, Picked) and result.token == 0 and result.logprobs is not None
+    assert result.logprobs.logprob == pytest.approx(float(LOGITS[0]), abs=1e-5)
+    assert [token for token, _ in result.logprobs.top] == [1, 3]
+    assert result.logprobs.top[0][1] == pytest.approx(float(LOGITS[1]), abs=1e-5)
+    (plain,) = choose(LOGITS[None], [pick(logprobs=0)])
+    assert isinstance(plain, Picked) and plain.logprobs is not None and plain.logprobs.top == ()

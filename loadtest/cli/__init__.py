@@ -1,0 +1,1 @@
+"""Subcommands of `kvroute` that measure; `kvroute/cli/main.py` imports each on first use."""

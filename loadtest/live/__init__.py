@@ -1,0 +1,1 @@
+"""Load against a live router, over gRPC or over OpenAI HTTP, and what it measures."""

@@ -1,0 +1,1 @@
+"""Requests to send: generators and trace readers, all seeded, all streams of `base.Call`."""

@@ -34,7 +34,8 @@ def command(
     """Runs a small Llama with random weights: tokens per second of prefill and decode, time to the
     first token of a miss and of a hit.
 
-    --vs hf: `model.generate`; --vs transformers_cb: `generate_batch`; interleaved, same weights.
+    --vs hf: `model.generate`; transformers_cb: `generate_batch`; vllm: of `make compare-vllm`. They
+    take turns with ours, on the same weights.
 
     \b
     Examples:

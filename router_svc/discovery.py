@@ -29,6 +29,7 @@ class Fleets:
         self._router_id = router_id
         self._fleets: dict[str, ModelFleet] = {}
         self._empty_since: dict[str, float] = {}
+        self._forgetting: set[asyncio.Task[None]] = set()
         self._linger_s = max(_LINGER_LEASES * settings.lease_s, 2 * settings.wait_s)
         self._client = client_from_url(settings.redis_url)
         self._task: asyncio.Task[None] | None = None
@@ -57,7 +58,7 @@ class Fleets:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        await asyncio.gather(*(fleet.stop() for fleet in self._fleets.values()))
+        await asyncio.gather(*(fleet.stop() for fleet in self._fleets.values()), *self._forgetting)
         await self._client.aclose()
 
     def all(self) -> list[ModelFleet]:
@@ -87,11 +88,18 @@ class Fleets:
         for name in listed:
             if name not in self._fleets and len(self._fleets) < _MAX_MODELS:
                 fleet = ModelFleet(name, self._settings, self._router_id)
-                await fleet.start()
+                try:
+                    await fleet.start()
+                except BaseException:
+                    await fleet.stop()
+                    raise
                 self._fleets[name] = fleet
         for name in self._abandoned(listed, asyncio.get_running_loop().time()):
             self._log.info("model forgotten", model=name)
-            await self._fleets.pop(name).stop()
+            # Not awaited here: `stop` may cancel us, and this must get to its end all the same.
+            task = asyncio.create_task(self._fleets.pop(name).stop(), name=f"forget-{name}")
+            self._forgetting.add(task)
+            task.add_done_callback(self._forgetting.discard)
 
     def _abandoned(self, listed: Collection[str], now: float) -> list[str]:
         """Models that Redis does not name and that had no worker and no request for a while."""

@@ -29,6 +29,7 @@ def answers() -> IO[str]:
 
 def load(path: str) -> Any:
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", GIGABYTES)
+    os.environ.setdefault("VLLM_TARGET_DEVICE", "cpu")
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     return import_module("vllm").LLM(
         model=path,

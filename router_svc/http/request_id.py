@@ -46,6 +46,7 @@ async def boundary(request: web.Request, handler: Handler) -> web.StreamResponse
 
 async def add_request_id(request: web.Request, response: web.StreamResponse) -> None:
     """A signal handler: runs as the headers of any response go out."""
+    response.headers["Server"] = "kvroute"
     found = request.get(REQUEST_ID)
     if found:
         response.headers[REQUEST_ID_HEADER] = found

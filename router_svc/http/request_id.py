@@ -59,7 +59,8 @@ def _error(request: web.Request, error: KvrouteError) -> web.Response:
         request=request.get(REQUEST_ID),
         path=request.path[:80],
         status=answer.status,
-        reason=str(error)[:500],
+        # What is wrong with a field may quote it, and fields hold prompts.
+        reason=f"{error.field} is wrong" if answer.status == 400 else str(error)[:500],
     )
     return web.Response(
         status=answer.status,

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from json.encoder import encode_basestring
 from typing import Any
 
 from kvroute.errors import InvalidArgument
 from kvroute.v1 import router_pb2
-from router_svc.http.call import Call, Context, common, parse_n, parse_stream, with_input
+from router_svc.http.call import (
+    NOTHING_ELSE,
+    Call,
+    Context,
+    common,
+    parse_n,
+    parse_stream,
+    with_input,
+)
 from router_svc.http.fields import Fields, to_json
 from router_svc.http.logprobs import chat_logprobs
 from router_svc.http.messages import parse_messages, prefixes
@@ -104,6 +113,14 @@ class ChatShape:
         if calls:
             delta["tool_calls"] = calls
         return self._choice("delta", delta, piece)
+
+    def quick(self, piece: Piece) -> str | None:
+        """More text as JSON."""
+        index = piece.index
+        if self._token_ids or self._parser or index not in self._begun or not piece.only_text:
+            return None
+        text = encode_basestring(piece.text)
+        return f'{{"index":{index},"delta":{{"content":{text}}},{NOTHING_ELSE}}}'
 
     def whole(self, whole: Whole) -> dict[str, Any]:
         """The choice in a plain answer."""

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from json.encoder import encode_basestring
 from typing import Any
 
 from kvroute.errors import InvalidArgument
-from router_svc.http.call import Call, Context, common, parse_n, parse_stream, with_input
+from router_svc.http.call import (
+    NOTHING_ELSE,
+    Call,
+    Context,
+    common,
+    parse_n,
+    parse_stream,
+    with_input,
+)
 from router_svc.http.fields import Fields
 from router_svc.http.logprobs import completion_logprobs
 from router_svc.http.prompts import parse_prompts
@@ -57,6 +66,12 @@ class CompletionShape:
         first = piece.index not in self._begun
         self._begun.add(piece.index)
         return self._choice(piece, piece.text, first)
+
+    def quick(self, piece: Piece) -> str | None:
+        """More text as JSON."""
+        if self._token_ids or self._echo or not piece.only_text:
+            return None
+        return f'{{"index":{piece.index},"text":{encode_basestring(piece.text)},{NOTHING_ELSE}}}'
 
     def whole(self, whole: Whole) -> dict[str, Any]:
         """The choice in a plain answer."""

@@ -56,6 +56,11 @@ class Piece:
         return unpack_tokens(self.token_ids)
 
     @property
+    def only_text(self) -> bool:
+        """More text, and nothing else to say of it."""
+        return self.finish_reason is None and not self.logprobs
+
+    @property
     def token_count(self) -> int:
         return len(self.token_ids) // TOKEN_BYTES
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from loadtest.cli.output import emit, progress
+from loadtest.cli.output import UsageError, emit, progress
 from loadtest.cli.tables import print_rows
 from loadtest.envelope import envelope
 from loadtest.sim.cells import CELLS, HELD_OUT, PAPER
@@ -59,6 +59,20 @@ def run_preset(flags: dict[str, Any], traces: Path | None, seeds: tuple[int, ...
     emit(line, flags["out"], flags["as_json"])
 
 
+def _wanted(flags: dict[str, Any], names: Sequence[str]) -> list[str]:
+    """The workloads of the study, or those of them that `--workload A,B` names.
+
+    Raises:
+        UsageError: the study has no such workload.
+    """
+    known = list(dict.fromkeys(names))
+    asked = [name for name in (flags["workload"] or "").split(",") if name]
+    for name in asked:
+        if name not in known:
+            raise UsageError(f"this study has no workload {name}; it has: {', '.join(known)}")
+    return asked or known
+
+
 def _means(tasks: Sequence[Task], traces: Path | None, jobs: int) -> list[Row]:
     with progress() as done:
         return mean_over_seeds(run_grid(tasks, traces, jobs, done))
@@ -93,6 +107,8 @@ def _workloads(flags: dict[str, Any], traces: Path | None, seeds: tuple[int, ...
         look_ahead=flags["look_ahead"],
         hints=flags["hints"],
     )
+    names = _wanted(flags, [task.cell for task in tasks])
+    tasks = [task for task in tasks if task.cell in names]
     rows = _means(tasks, traces, flags["jobs"])
     first = [row for row in rows if row.task.evictor == evictors[0]]
     content = {"rows": workload_rows(rows), "geomean": standings(first)}
@@ -102,7 +118,7 @@ def _workloads(flags: dict[str, Any], traces: Path | None, seeds: tuple[int, ...
 def _single_worker(flags: dict[str, Any], traces: Path | None, seeds: tuple[int, ...]) -> Study:
     seed = (seeds or (1,))[0]
     evictors = tuple(flags["evictors"]) or (*EVICTORS, BELADY)
-    names = SINGLE_HELD_OUT if flags["held_out"] else (*GENERATED, *TRACED)
+    names = _wanted(flags, SINGLE_HELD_OUT if flags["held_out"] else (*GENERATED, *TRACED))
     tasks = [
         SingleTask(
             name,

@@ -12,7 +12,7 @@ from loadtest.cli.output import UsageError, emit, progress
 from loadtest.cli.run_preset import run_preset
 from loadtest.cli.tables import print_rows
 from loadtest.envelope import envelope
-from loadtest.sim.cells import BY_NAME, CELLS, HELD_OUT, PAPER
+from loadtest.sim.cells import BY_NAME, CELLS, CHAT_ONE, HELD_OUT, PAPER
 from loadtest.sim.fleet import Progress, Simulation
 from loadtest.sim.grid import Done, tuned
 from loadtest.sim.options import Failure, FleetOptions
@@ -44,7 +44,7 @@ def run(**flags: Any) -> None:
 
 
 def _list() -> None:
-    click.echo("cells:     " + ", ".join(cell.name for cell in (*CELLS, PAPER)))
+    click.echo("cells:     " + ", ".join(cell.name for cell in (*CELLS, PAPER, CHAT_ONE)))
     click.echo("held out:  " + ", ".join(cell.name for cell in HELD_OUT))
     click.echo("policies:  " + ", ".join(POLICIES))
     click.echo("evictors:  " + ", ".join(EVICTORS))

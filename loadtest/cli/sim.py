@@ -15,7 +15,8 @@ PRESETS = ("paper-ablation", "all-workloads", "single-worker", "paper-grid")
 @click.option(
     "--workload",
     metavar="NAME|FILE",
-    help="A named cell (`--list`), or a trace file to replay on a fleet of your own.",
+    help="A named cell (`--list`), or a trace file to replay on a fleet of your own. With a "
+    "preset: the only workloads of it to run (A,B,...).",
 )
 @click.option("--policy", "policies", multiple=True, metavar="SPEC", help="May be repeated.")
 @click.option("--evictor", "evictors", multiple=True, metavar="NAME", help="May be repeated.")

@@ -118,6 +118,9 @@ CELLS = (
 
 PAPER = _gsp("paper", Gsp(), replace(FOUR, blocks=12500, profile=_prefill(0.14)))
 
+# One worker that chat keeps saturated: the queue is long, and look-ahead locks have work to do.
+CHAT_ONE = _chat("chat_one", Chat(), replace(FOUR, workers=1, blocks=12000, stretch=2.1))
+
 HELD_OUT = (
     _gsp("held_gsp_8", Gsp(), replace(FOUR, workers=8, blocks=4700, stretch=0.5), 100),
     _gsp("held_gsp_64", Gsp(groups=64, prompts=64), FOUR, 110),
@@ -149,4 +152,4 @@ HELD_OUT = (
     ),
 )
 
-BY_NAME = {cell.name: cell for cell in (*CELLS, PAPER, *HELD_OUT)}
+BY_NAME = {cell.name: cell for cell in (*CELLS, PAPER, CHAT_ONE, *HELD_OUT)}

@@ -15,7 +15,7 @@ from typing import TextIO
 
 from loadtest.workloads.base import Call, Workload
 from loadtest.workloads.mooncake import TraceOptions
-from loadtest.workloads.trace_lines import Clock, Skipped, TraceError, read_lines, whole
+from loadtest.workloads.trace_lines import Skipped, TraceError, read_lines, whole
 
 VERSION = 1
 
@@ -32,7 +32,7 @@ class Recorded:
 
 
 class Recorder:
-    """Writes a recording; call `write` in order of `at`."""
+    """Writes a recording; a router calls `write` when a request ends, so in any order of `at`."""
 
     def __init__(self, file: TextIO, block_size: int) -> None:
         self._file = file
@@ -77,13 +77,11 @@ def _block_size(path: Path) -> int:
 
 
 def _calls(path: Path, options: TraceOptions, skipped: Skipped | None) -> Iterator[Call]:
-    clock, number = Clock(), 0
-    lines = read_lines(path, lambda text: _parse(text, clock), skipped=skipped, header=True)
-    for one in lines:
-        if one.prompt_tokens > options.max_prompt:
-            continue
-        if options.limit is not None and number >= options.limit:
-            return
+    lines = read_lines(path, _parse, skipped=skipped, header=True)
+    kept = [one for one in lines if one.prompt_tokens <= options.max_prompt]
+    # Written as requests ended; replayed as they arrived.
+    kept.sort(key=lambda one: one.at)
+    for number, one in enumerate(kept[: options.limit]):
         yield Call(
             number,
             one.at * options.stretch,
@@ -92,10 +90,9 @@ def _calls(path: Path, options: TraceOptions, skipped: Skipped | None) -> Iterat
             one.blocks,
             len(one.blocks),
         )
-        number += 1
 
 
-def _parse(text: str, clock: Clock) -> Recorded:
+def _parse(text: str) -> Recorded:
     fields = json.loads(text)
     if not isinstance(fields, dict):
         raise ValueError("is not a JSON object")
@@ -103,7 +100,7 @@ def _parse(text: str, clock: Clock) -> Recorded:
     if isinstance(at, bool) or not isinstance(at, (int, float)) or at < 0:
         raise ValueError(f"at is {at!r}, not a time in seconds")
     return Recorded(
-        clock.check(float(at)),
+        float(at),
         whole(fields["prompt_tokens"], "prompt_tokens", 1),
         max(1, whole(fields["output_tokens"], "output_tokens")),
         tuple(int(key, 16) for key in fields["blocks"]),

@@ -115,6 +115,7 @@ def test_a_trace_file_is_replayed_and_printed_as_one_json_line(tmp_path: Path) -
         (("--workload", "chat", "--evictor", "magic"), "unknown evictor magic"),
         (("--workload", "chat", "--fail", "x"), "WORKER@SECONDS"),
         (("--workload", "chat", "--seeds", "one"), "whole numbers"),
+        (("--preset", "single-worker", "--workload", "chat,tea"), "no workload tea"),
         ((), "say what to simulate"),
     ],
 )
@@ -128,3 +129,14 @@ def test_list_names_everything() -> None:
     assert done.exit_code == 0
     for name in ("gsp_random", "held_burst", "cache_aware", "rlt"):
         assert name in done.output
+
+
+def test_a_study_can_be_cut_down_to_some_workloads() -> None:
+    done = run(
+        *("--preset", "single-worker", "--workload", "cyclic", "--json"),
+        *("--evictor", "lru", "--evictor", "belady"),
+    )
+    rows = json.loads(done.output.splitlines()[-1])["rows"]
+    assert [row["evictor"] for row in rows] == ["lru"] * 4 + ["belady"] * 4
+    assert {row["workload"] for row in rows} == {"cyclic"}
+    assert [row["hit_rate"] for row in rows[:4]] == [0.0] * 4

@@ -9,6 +9,7 @@ import pytest
 
 from kvroute.errors import KvrouteError
 from loadtest.live.compare import compare
+from loadtest.live.real_run import same_order
 from loadtest.live.record import Record
 from loadtest.live.record_file import load_records, save_records
 from loadtest.live.summary import Slo, summarize_run
@@ -89,3 +90,13 @@ def test_records_read_back(tmp_path: Path) -> None:
     path.write_text('{"number": 1}\n')
     with pytest.raises(KvrouteError, match=r"records\.jsonl:1"):
         load_records(path)
+
+
+def test_real_and_predicted_order_are_compared_by_median_latency() -> None:
+    rows = [
+        {"system": "a", "real_lat_p50_ms": 900.0, "sim_lat_p50_ms": 700.0},
+        {"system": "b", "real_lat_p50_ms": 300.0, "sim_lat_p50_ms": 350.0},
+    ]
+    assert same_order(rows)
+    rows[1]["sim_lat_p50_ms"] = 800.0
+    assert not same_order(rows)

@@ -129,8 +129,9 @@ def test_a_recording_reads_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with path.open("w") as file:
         recorder = Recorder(file, 16)
-        recorder.write(Recorded(0.25, 40, 7, (11, 12)))
+        # The later one ended first.
         recorder.write(Recorded(0.5, 40, 7, (11, 13), session="s"))
+        recorder.write(Recorded(0.25, 40, 7, (11, 12)))
     workload = open_trace(path)
     first, second = workload.calls()
     assert workload.block_size == 16

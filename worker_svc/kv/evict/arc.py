@@ -2,11 +2,12 @@
 
 After ARC (Megiddo and Modha, FAST 2003). Side 0 has the blocks never re-used since they were
 cached, side 1 the others. The victim comes from side 0 when it holds more than `target` blocks (or
-side 1 has no leaf), else from side 1. The last `capacity` evicted keys of each side are remembered
-as ghosts; a key that comes back proves that its side was too small:
+side 1 has no leaf), else from side 1. The last `capacity` evictions of each side are remembered as
+ghosts, whether or not they came back since; a key that comes back proves that its side was too
+small:
 
-    ghost of side 0: target += max(1, ghosts of 1 / ghosts of 0)     of side 1: target -= max(1,
-    ghosts of 0 / ghosts of 1)
+    ghost of side 0: target += max(1, evictions of 1 / evictions of 0), each at most capacity
+    ghost of side 1: target -= max(1, evictions of 0 / evictions of 1)
 
 kept in [0, capacity]; the block goes to side 1. Start: target = capacity / 2.
 
@@ -32,7 +33,7 @@ from worker_svc.kv.base import Key, require
 from worker_svc.kv.evict.leaf_heap import LeafHeap
 from worker_svc.kv.evict.leaf_set import LeafSet
 
-_Ghosts: TypeAlias = OrderedDict[Key, tuple[bool, int]]
+_Ghosts: TypeAlias = OrderedDict[Key, tuple[bool, int, int]]
 _REGRET = 30.0
 _DECAY = 0.005
 _LEAST, _MOST = 0.02, 0.98
@@ -49,13 +50,15 @@ class Arc:
         self.target = capacity / 2
         self._clock = 0
         self._evictions = 0
+        self._gone = [0, 0]
         self._last = [0] * capacity
         self._key: list[Key] = [None] * capacity
         self._reused = bytearray(capacity)
         self._fresh = 0
         self._sets = (LeafSet(), LeafSet())
         self._heaps = (LeafHeap(), LeafHeap())
-        # Per side: key -> (evicted at random, number of that eviction), oldest first.
+        # Per side: key -> (evicted at random, number of that eviction, its number on this side),
+        # oldest first.
         # OrderedDict: the first key of a plain dict is found past every key deleted before it.
         self._ghosts = (_Ghosts(), _Ghosts())
 
@@ -68,7 +71,8 @@ class Arc:
             self._reused[block] = 0
             self._fresh += 1
             return
-        self._adapt(side, *self._ghosts[side].pop(key))
+        at_random, evicted, _ = self._ghosts[side].pop(key)
+        self._adapt(side, at_random, evicted)
         self._reused[block] = 1
 
     def hit(self, block: int) -> None:
@@ -114,15 +118,17 @@ class Arc:
             self._sets[side].discard(block)
         self._fresh -= side == 0
         self._evictions += 1
-        ghosts = self._ghosts[side]
-        ghosts[self._key[block]] = (at_random, self._evictions)
-        if len(ghosts) > self._capacity:
+        self._gone[side] += 1
+        ghosts, gone = self._ghosts[side], self._gone[side]
+        ghosts[self._key[block]] = (at_random, self._evictions, gone)
+        if next(iter(ghosts.values()))[2] <= gone - self._capacity:
             ghosts.popitem(last=False)
         return block
 
     def _adapt(self, side: int, at_random: bool, evicted: int) -> None:
         """A ghost of `side` came back (and is out of its list already)."""
-        ratio = (len(self._ghosts[0]) + 1) / (len(self._ghosts[1]) + 1)
+        fresh, reused = (max(1, min(gone, self._capacity)) for gone in self._gone)
+        ratio = fresh / reused
         if side == 0:
             self.target = min(float(self._capacity), self.target + max(1.0, 1 / ratio))
         else:

@@ -132,8 +132,9 @@ class ArcRule(NaiveRule):
         for side in (0, 1):
             if key not in self.ghosts[side]:
                 continue
-            self.ghosts[side].remove(key)
-            sizes = [len(self.ghosts[i]) + 1 for i in (0, 1)]
+            # Its place stays taken until it is as old as the cache is large.
+            self.ghosts[side][self.ghosts[side].index(key)] = ""
+            sizes = [max(1, len(self.ghosts[i])) for i in (0, 1)]
             if side == 0:
                 self.target = min(self.tree.total, self.target + max(1, sizes[1] / sizes[0]))
             else:

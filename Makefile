@@ -4,6 +4,7 @@
 #   make test    linters, then every test but the soak tests
 #   make soak    the same checks with full counts
 #   make paper   simulate every study behind docs/benchmarks.md (QUICK=1: one seed)
+#   make compare-openai  users' load tools against a running router's HTTP front (docs/openai.md)
 #   make lint    ruff, mypy, buf
 #   make protos  regenerate kvroute/v1 from protos/
 #   make clean   remove .venv and caches
@@ -15,12 +16,14 @@
 #   make test PYTEST_ARGS='-k settings'  more arguments for pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak paper lint protos clean setup compare-dynamo compare-vllm compare-sglang
+.PHONY: help demo test soak paper lint protos clean setup compare-dynamo compare-vllm \
+	compare-sglang compare-openai
 
 PIP_ARGS ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 PAPER_ARGS ?=
+COMPARE_ARGS ?=
 
 # The first interpreter that runs and is new enough: a command of that name may exist and still fail.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -33,7 +36,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
 help:
-	@sed -n '1,16s/^# \{0,1\}//p' Makefile
+	@sed -n '1,17s/^# \{0,1\}//p' Makefile
 
 setup: $(STAMP)
 
@@ -66,6 +69,9 @@ soak: $(STAMP)
 
 paper: $(STAMP)
 	$(BIN)/python scripts/paper.py $(if $(QUICK),--quick) $(PAPER_ARGS)
+
+compare-openai: $(STAMP)
+	$(BIN)/python scripts/openai_tools.py $(COMPARE_ARGS)
 
 protos: $(STAMP)
 	$(BIN)/python scripts/protos.py generate

@@ -14,6 +14,7 @@ from kvroute.tokens import TOKEN_BYTES, unpack_tokens
 from kvroute.v1 import common_pb2, router_pb2
 
 MAX_STOPS, MAX_STOP_CHARS, MAX_TOP_K, MAX_NAME = 16, 256, 1 << 20, 256
+MAX_LOGPROBS = 20
 _INPUTS = ("prompt", "chat", "token_ids")
 
 
@@ -136,8 +137,8 @@ def _check_sampling(sampling: common_pb2.SamplingParams) -> None:
         raise InvalidArgument.of(
             "sampling.n", sampling.n, "1: several completions are not served yet"
         )
-    if sampling.HasField("logprobs"):
-        raise InvalidArgument.of("sampling.logprobs", sampling.logprobs, "absent: not served yet")
+    if sampling.logprobs > MAX_LOGPROBS:
+        raise InvalidArgument.of("sampling.logprobs", sampling.logprobs, f"at most {MAX_LOGPROBS}")
     if sampling.max_tokens and sampling.min_tokens > sampling.max_tokens:
         raise InvalidArgument.of(
             "sampling.min_tokens", sampling.min_tokens, f"at most max_tokens, {sampling.max_tokens}"

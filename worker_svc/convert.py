@@ -5,8 +5,9 @@ from __future__ import annotations
 from cache_index.identity import ModelIdentity
 from kvroute.tokens import pack_tokens, unpack_tokens
 from kvroute.v1 import common_pb2, router_pb2, worker_pb2
-from worker_svc.base import EngineRequest, Finished, Output, Sampling
+from worker_svc.base import EngineRequest, Finished, Output, Sampling, TokenLogprobs
 from worker_svc.engine.reuse import dead_from
+from worker_svc.text.detokenizer import Decode
 
 _REASONS = {
     "stop": common_pb2.FINISH_REASON_STOP,
@@ -33,6 +34,7 @@ def sampling(params: common_pb2.SamplingParams) -> Sampling:
         presence_penalty=params.presence_penalty,
         frequency_penalty=params.frequency_penalty,
         logit_bias=dict(params.logit_bias),
+        logprobs=params.logprobs if params.HasField("logprobs") else None,
     )
 
 
@@ -55,8 +57,10 @@ def engine_request(
     )
 
 
-def chunk(stream_id: int, output: Output) -> worker_pb2.Chunk:
-    """One step's output for one request, its client part serialized already."""
+def chunk(stream_id: int, output: Output, decode: Decode | None = None) -> worker_pb2.Chunk:
+    """One step's output for one request, its client part serialized already. `decode` gives the
+    texts of single tokens, for log-probabilities.
+    """
     message = worker_pb2.Chunk(stream_id=stream_id)
     if output.admitted is not None:
         message.admission.cached_tokens = output.admitted.cached_tokens
@@ -64,11 +68,23 @@ def chunk(stream_id: int, output: Output) -> worker_pb2.Chunk:
     finished = output.finished
     response = router_pb2.GenerateResponse()
     if output.token_ids or output.text:
-        response.outputs.add(text=output.text, token_ids=pack_tokens(output.token_ids))
+        added = response.outputs.add(text=output.text, token_ids=pack_tokens(output.token_ids))
+        for one in output.logprobs:
+            added.logprobs.append(_logprobs(one, decode))
     if finished is not None:
         _finish(message.end, response, finished)
     message.response = response.SerializeToString()
     return message
+
+
+def _logprobs(found: TokenLogprobs, decode: Decode | None) -> router_pb2.TokenLogprobs:
+    def one(token: int, logprob: float) -> router_pb2.TokenLogprob:
+        text = "" if decode is None else decode([token])
+        return router_pb2.TokenLogprob(token=token, text=text, logprob=logprob)
+
+    return router_pb2.TokenLogprobs(
+        chosen=one(found.token, found.logprob), top=[one(*pair) for pair in found.top]
+    )
 
 
 def _finish(end: worker_pb2.End, response: router_pb2.GenerateResponse, finished: Finished) -> None:

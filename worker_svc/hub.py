@@ -14,6 +14,7 @@ from kvroute.v1 import worker_pb2
 from worker_svc.base import CacheDelta, EngineClient, EngineStats, Finished, Output, StepReport
 from worker_svc.convert import chunk, engine_request
 from worker_svc.session import RouterSession
+from worker_svc.text.detokenizer import Decode
 
 
 class Hub:
@@ -30,17 +31,20 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._engine: EngineClient | None = None
         self._identity: ModelIdentity | None = None
+        self._decode: Decode | None = None
         self._ids = itertools.count(1)
         self._owners: dict[int, tuple[RouterSession, int]] = {}
         self._flushes: list[asyncio.Future[None]] = []
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def attach(self, engine: EngineClient, identity: ModelIdentity) -> None:
+    def attach(
+        self, engine: EngineClient, identity: ModelIdentity, decode: Decode | None = None
+    ) -> None:
         """Before the first request: the engine is built with `report` as its sink, hence later than
-        the hub.
+        the hub. `decode` gives the texts of single tokens.
         """
-        self._engine, self._identity = engine, identity
+        self._engine, self._identity, self._decode = engine, identity, decode
 
     @property
     def engine(self) -> EngineClient:
@@ -124,7 +128,7 @@ class Hub:
                 if not self._owners:
                     self._idle.set()
             if session.streams.get(stream_id) == output.request_id:
-                session.push_chunk(chunk(stream_id, output))
+                session.push_chunk(chunk(stream_id, output, self._decode))
 
     def _refuse(
         self, session: RouterSession, submit: worker_pb2.Submit, error: KvrouteError

@@ -87,7 +87,8 @@ class Worker:
         address = bind(server, settings.listen)
         loaded = await asyncio.to_thread(self._load, settings, self._hub.report)
         identity = self._identity(loaded)
-        self._hub.attach(loaded.engine, identity)
+        text = loaded.text
+        self._hub.attach(loaded.engine, identity, text.decode if text.available else None)
         registration = self._registration = Registration(
             settings.redis_url,
             worker=WorkerDescription(

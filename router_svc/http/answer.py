@@ -30,6 +30,11 @@ class Shape(Protocol):
     def chunk(self, piece: Piece) -> dict[str, Any]:
         """The choice in a stream's event."""
 
+    def quick(self, piece: Piece) -> str | None:
+        """The same as JSON, for a piece that is nothing but more text; None for any other. Every
+        token passes here.
+        """
+
     def whole(self, whole: Whole) -> dict[str, Any]:
         """The choice in a plain answer."""
 
@@ -145,7 +150,8 @@ class _ChunkWriter:
     def chunk(self, piece: Piece) -> bytes:
         """One event with one choice."""
         self._usage.add(piece)
-        choice = _dump(self._shape.chunk(piece))
+        quick = self._shape.quick(piece)
+        choice = _dump(self._shape.chunk(piece)) if quick is None else quick.encode()
         if self._call.stream.running_usage:
             tail = b',"usage":' + _dump(self._usage.report()) + b"}\n\n"
         else:
@@ -166,5 +172,8 @@ class _ChunkWriter:
         return self._head
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def _dump(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _COMPACT.encode(value).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,9 +58,13 @@ async def serving(front: Front, listen: str, drain_s: float) -> AsyncIterator[st
     Raises:
         StartError: the address is malformed or in use.
     """
+    # Broken HTTP is its sender's fault and no error of ours; the boundary logs what is.
+    quiet = logging.getLogger("router_svc.http.protocol")
+    quiet.setLevel(logging.CRITICAL)
     runner = web.AppRunner(
         make_app(front),
         access_log=None,
+        logger=quiet,
         # The client's leaving ends the work for it, also while its prompt is computed.
         handler_cancellation=True,
         keepalive_timeout=_KEEPALIVE_S,

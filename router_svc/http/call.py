@@ -11,6 +11,8 @@ from router_svc.http.hints import parse_hints
 from router_svc.http.tools import Tools
 
 POLICY_HEADER = "x-kvroute-policy"
+NOTHING_ELSE = '"logprobs":null,"finish_reason":null,"stop_reason":null'
+"""What a choice in the middle of a stream says beside its text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from json.encoder import encode_basestring
 from typing import Any
 
+from kvroute.errors import InvalidArgument
 from kvroute.v1 import router_pb2
-from router_svc.http.call import Call, Context, common, parse_n, parse_stream, with_input
+from router_svc.http.call import (
+    NOTHING_ELSE,
+    Call,
+    Context,
+    common,
+    parse_n,
+    parse_stream,
+    with_input,
+)
 from router_svc.http.fields import Fields, to_json
+from router_svc.http.logprobs import chat_logprobs
 from router_svc.http.messages import parse_messages, prefixes
 from router_svc.http.run import Piece, Whole, told_stop
 from router_svc.http.sampling import parse_sampling
 from router_svc.http.tool_text import Call as ToolCall
 from router_svc.http.tool_text import Found, ToolText
 from router_svc.http.tools import parse_tools
+from router_svc.validate import MAX_LOGPROBS
 
 _MAX_TOKENS = ("max_completion_tokens", "max_tokens")
 
@@ -23,6 +35,11 @@ def parse_chat(values: dict[str, Any], context: Context) -> Call:
     fields = Fields(values)
     stream = parse_stream(fields)
     sampling = parse_sampling(fields, _MAX_TOKENS)
+    top = fields.integer("top_logprobs", 0, MAX_LOGPROBS)
+    if fields.flag("logprobs"):
+        sampling.logprobs = top or 0
+    elif top:
+        raise InvalidArgument("top_logprobs only goes with logprobs: true", field="top_logprobs")
     n = parse_n(fields, 1, context)
     messages = parse_messages(fields, context.max_messages)
     tools = parse_tools(fields)
@@ -47,8 +64,6 @@ def parse_chat(values: dict[str, Any], context: Context) -> Call:
 
 def _refuse_unserved(fields: Fields) -> None:
     fields.refuse("response_format", "output is not constrained", {"type": "text"})
-    fields.refuse("logprobs", "the engine does not tell them yet", False)
-    fields.refuse("top_logprobs", "the engine does not tell them yet", 0)
     fields.refuse("modalities", "only text is", ["text"], [])
     fields.refuse("audio", "only text is")
     fields.refuse("chat_template", "the model's own is used")
@@ -99,6 +114,14 @@ class ChatShape:
             delta["tool_calls"] = calls
         return self._choice("delta", delta, piece)
 
+    def quick(self, piece: Piece) -> str | None:
+        """More text as JSON."""
+        index = piece.index
+        if self._token_ids or self._parser or index not in self._begun or not piece.only_text:
+            return None
+        text = encode_basestring(piece.text)
+        return f'{{"index":{index},"delta":{{"content":{text}}},{NOTHING_ELSE}}}'
+
     def whole(self, whole: Whole) -> dict[str, Any]:
         """The choice in a plain answer."""
         found = self._read(whole.index, whole.text, True)
@@ -147,10 +170,11 @@ class ChatShape:
         reason = part.finish_reason
         if reason == "stop" and self._calls.get(part.index):
             reason = "tool_calls"
+        wanted = part.request.sampling.HasField("logprobs")
         choice = {
             "index": part.index,
             key: content,
-            "logprobs": None,
+            "logprobs": chat_logprobs(part.logprobs) if wanted else None,
             "finish_reason": reason,
             "stop_reason": told_stop(part.request, part.stop_reason),
         }

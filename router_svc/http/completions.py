@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from json.encoder import encode_basestring
 from typing import Any
 
 from kvroute.errors import InvalidArgument
-from router_svc.http.call import Call, Context, common, parse_n, parse_stream, with_input
+from router_svc.http.call import (
+    NOTHING_ELSE,
+    Call,
+    Context,
+    common,
+    parse_n,
+    parse_stream,
+    with_input,
+)
 from router_svc.http.fields import Fields
+from router_svc.http.logprobs import completion_logprobs
 from router_svc.http.prompts import parse_prompts
 from router_svc.http.run import Piece, Whole, told_stop
 from router_svc.http.sampling import parse_sampling
+from router_svc.validate import MAX_LOGPROBS
 
 
 def parse_completion(values: dict[str, Any], context: Context) -> Call:
@@ -24,7 +35,9 @@ def parse_completion(values: dict[str, Any], context: Context) -> Call:
         raise InvalidArgument("echo is not served for token ids: send text", field="echo")
     fields.refuse("suffix", "generation goes on behind the prompt", "")
     fields.refuse("response_format", "output is not constrained", {"type": "text"})
-    fields.refuse("logprobs", "the engine does not tell them yet", False)
+    wanted = fields.integer("logprobs", 0, MAX_LOGPROBS)
+    if wanted is not None:
+        sampling.logprobs = wanted
     base = common(fields, context, sampling)
     return Call(
         requests=tuple(with_input(base, prompt) for prompt in prompts),
@@ -46,6 +59,7 @@ class CompletionShape:
         self._echo = call.echo
         self._token_ids = call.token_ids
         self._begun: set[int] = set()
+        self._offsets: dict[int, int] = {}
 
     def chunk(self, piece: Piece) -> dict[str, Any]:
         """The choice in a stream's event."""
@@ -53,18 +67,35 @@ class CompletionShape:
         self._begun.add(piece.index)
         return self._choice(piece, piece.text, first)
 
+    def quick(self, piece: Piece) -> str | None:
+        """More text as JSON."""
+        if self._token_ids or self._echo or not piece.only_text:
+            return None
+        return f'{{"index":{piece.index},"text":{encode_basestring(piece.text)},{NOTHING_ELSE}}}'
+
     def whole(self, whole: Whole) -> dict[str, Any]:
         """The choice in a plain answer."""
         return self._choice(whole, whole.text, True)
 
     def _choice(self, part: Piece | Whole, text: str, first: bool) -> dict[str, Any]:
+        if self._echo and first:
+            text = part.request.prompt + text
         choice = {
             "index": part.index,
-            "text": part.request.prompt + text if self._echo and first else text,
-            "logprobs": None,
+            "text": text,
+            "logprobs": self._logprobs(part),
             "finish_reason": part.finish_reason,
             "stop_reason": told_stop(part.request, part.stop_reason),
         }
         if self._token_ids:
             choice["token_ids"] = part.tokens
         return choice
+
+    def _logprobs(self, part: Piece | Whole) -> dict[str, Any] | None:
+        if not part.request.sampling.HasField("logprobs"):
+            return None
+        start = len(part.request.prompt) if self._echo else 0
+        offset = self._offsets.get(part.index, start)
+        found = completion_logprobs(part.logprobs, offset)
+        self._offsets[part.index] = offset + sum(map(len, found["tokens"]))
+        return found

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from kvroute.errors import Unavailable
+from kvroute.errors import InvalidArgument, Unavailable
 from router_svc.http.base import Backend
 from router_svc.http.body import parse_object
 from router_svc.http.errors import SlowBody
@@ -64,4 +64,7 @@ async def read_object(request: web.Request) -> dict[str, Any]:
             data = await request.read()
     except TimeoutError:
         raise SlowBody(f"the body did not arrive within {_BODY_TIMEOUT_S:g} s") from None
+    except web.RequestPayloadError as error:
+        reason = " ".join(str(error).split())
+        raise InvalidArgument(f"the body cannot be read: {reason}", field="body") from None
     return parse_object(data)

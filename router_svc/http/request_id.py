@@ -46,6 +46,7 @@ async def boundary(request: web.Request, handler: Handler) -> web.StreamResponse
 
 async def add_request_id(request: web.Request, response: web.StreamResponse) -> None:
     """A signal handler: runs as the headers of any response go out."""
+    response.headers["Server"] = "kvroute"
     found = request.get(REQUEST_ID)
     if found:
         response.headers[REQUEST_ID_HEADER] = found
@@ -58,7 +59,8 @@ def _error(request: web.Request, error: KvrouteError) -> web.Response:
         request=request.get(REQUEST_ID),
         path=request.path[:80],
         status=answer.status,
-        reason=str(error)[:500],
+        # What is wrong with a field may quote it, and fields hold prompts.
+        reason=f"{error.field} is wrong" if answer.status == 400 else str(error)[:500],
     )
     return web.Response(
         status=answer.status,

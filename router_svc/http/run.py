@@ -41,6 +41,7 @@ class Piece:
     finish_reason: str | None
     stop_reason: str
     usage: common_pb2.Usage | None
+    logprobs: tuple[router_pb2.TokenLogprobs, ...] = ()
 
     @property
     def index(self) -> int:
@@ -55,6 +56,11 @@ class Piece:
         return unpack_tokens(self.token_ids)
 
     @property
+    def only_text(self) -> bool:
+        """More text, and nothing else to say of it."""
+        return self.finish_reason is None and not self.logprobs
+
+    @property
     def token_count(self) -> int:
         return len(self.token_ids) // TOKEN_BYTES
 
@@ -66,12 +72,14 @@ class Whole:
     choice: Choice
     texts: list[str] = field(default_factory=list)
     ids: list[bytes] = field(default_factory=list)
+    logprobs: list[router_pb2.TokenLogprobs] = field(default_factory=list)
     finish_reason: str | None = None
     stop_reason: str = ""
 
     def take(self, piece: Piece) -> None:
         self.texts.append(piece.text)
         self.ids.append(piece.token_ids)
+        self.logprobs.extend(piece.logprobs)
         self.finish_reason = piece.finish_reason or self.finish_reason
         self.stop_reason = piece.stop_reason or self.stop_reason
 
@@ -175,6 +183,7 @@ def read_part(choice: Choice, part: router_pb2.GenerateResponse) -> Piece:
             _REASONS.get(one.finish_reason),
             one.stop_reason,
             usage,
+            tuple(one.logprobs),
         )
     last = outputs[-1] if outputs else router_pb2.Output()
     return Piece(
@@ -184,4 +193,5 @@ def read_part(choice: Choice, part: router_pb2.GenerateResponse) -> Piece:
         _REASONS.get(last.finish_reason),
         last.stop_reason,
         usage,
+        tuple(found for one in outputs for found in one.logprobs),
     )

@@ -19,6 +19,10 @@ _HEADERS = {
     # Proxies that buffer by default must not.
     "X-Accel-Buffering": "no",
 }
+_UNREAD = 16_384
+"""Bytes that a client may leave unread without being timed; below the 64 KiB from which asyncio
+makes writers wait.
+"""
 
 
 def event(data: bytes) -> bytes:
@@ -54,6 +58,11 @@ class EventStream:
         """
         if not self.begun:
             await self._begin()
+        transport = self._request.transport
+        if transport is not None and transport.get_write_buffer_size() + len(data) < _UNREAD:
+            # The common case cannot wait, and a timer for each token costs more than the token.
+            await self._response.write(data)
+            return
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._response.write(data)

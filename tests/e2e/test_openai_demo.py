@@ -259,6 +259,13 @@ async def a_bias_forbids_a_token(client: AsyncOpenAI) -> None:
     assert other.choices[0].model_dump()["token_ids"] != [token]
 
 
+async def likelier_tokens_come_first(client: AsyncOpenAI) -> None:
+    found = (await complete(client, logprobs=3, max_tokens=3)).choices[0].logprobs
+    assert len(found.tokens) == len(found.token_logprobs) == 3
+    for chosen, top in zip(found.token_logprobs, found.top_logprobs, strict=True):
+        assert chosen == max(top.values())
+
+
 async def echo_puts_the_prompt_first(client: AsyncOpenAI) -> None:
     assert (await complete(client, echo=True)).choices[0].text.startswith(PROMPT)
 
@@ -345,7 +352,7 @@ async def requests_run_side_by_side(client: AsyncOpenAI) -> None:
 
 
 async def the_sync_client_works(client: AsyncOpenAI) -> None:
-    def talk() -> str | None:
+    def talk() -> Any:
         with OpenAI(base_url=str(client.base_url), api_key="k", timeout=120) as sync:
             return sync.chat.completions.create(messages=ASK, **GREEDY).choices[0].message.content
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.fakes.engine import FakeEngine, _Run
-from worker_svc.base import EngineRequest, Finished, Output
+from worker_svc.base import EngineRequest, Finished, Output, TokenLogprobs
 from worker_svc.text.stream import TextStream
 
 BOS, EOS = 256, 257
@@ -42,6 +42,15 @@ class ByteText:
 
     def decode(self, token_ids: Sequence[int]) -> str:
         return bytes(token for token in token_ids if token < 256).decode("utf-8", "replace")
+
+
+def logprobs(request: EngineRequest, token: int) -> tuple[TokenLogprobs, ...]:
+    """The chosen token at -0.5, then its successors, each a half less likely; if asked for."""
+    count = request.sampling.logprobs
+    if count is None:
+        return ()
+    top = tuple((token + more, -0.5 * (more + 1)) for more in range(count))
+    return (TokenLogprobs(token, -0.5, top),)
 
 
 class ByteEngine(FakeEngine):
@@ -78,7 +87,7 @@ class ByteEngine(FakeEngine):
             rest = stream.finish()
             reason = "stop" if rest.stop is not None else "length"
             return self._end(run, reason, told.text + rest.text, token, rest.stop or "")
-        return Output(request.request_id, told.text, (token,))
+        return Output(request.request_id, told.text, (token,), logprobs(request, token))
 
     def _end(self, run: _Run, reason: str, text: str, token: int, stop: str) -> Output:
         request = run.request
@@ -95,7 +104,9 @@ class ByteEngine(FakeEngine):
             step_ms=1.0,
             batch_size=1.0,
         )
-        return Output(request.request_id, text, (token,), finished=finished)
+        return Output(
+            request.request_id, text, (token,), logprobs(request, token), finished=finished
+        )
 
     def _token(self, request: EngineRequest, position: int) -> int:
         prompt = request.tokens[: len(request.tokens) - request.resumed_tokens]

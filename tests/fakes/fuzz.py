@@ -101,6 +101,8 @@ def settle(value: dict[str, Any], rng: Random, *, strict: bool) -> dict[str, Any
             value.pop(key, None)
     if value.get("max_tokens") is None:
         value["max_tokens"] = rng.randint(1, 8)
+    if value.get("top_logprobs") and "messages" in value:
+        value["logprobs"] = True
     if not value.get("stream"):
         value.pop("stream_options", None)
     if not value.get("tools"):

@@ -14,10 +14,8 @@ from router_svc.settings import RouterSettings
 from tests.fakes.byte_model import ByteEngine, ByteText
 from tests.fakes.engine import FakeEngine
 from worker_svc.base import Sink
-from worker_svc.build import LoadedWorker
-from worker_svc.engine.engine import Engine
+from worker_svc.loaded import LoadedWorker, ModelFacts
 from worker_svc.main import Worker
-from worker_svc.model.identity import ModelFacts
 from worker_svc.settings import WorkerSettings
 from worker_svc.text.tokenizer import TextService
 
@@ -60,12 +58,8 @@ async def stack(
             max_context=settings.max_context or MAX_CONTEXT,
             tokenizer="fake",
             chat_template="fake",
-            revision="",
-            architecture="fake",
-            parameters=0,
-            kv_bytes_per_token=0,
         )
-        return LoadedWorker(cast(Engine, made), cast(TextService, text()), facts)
+        return LoadedWorker(made, cast(TextService, text()), facts)
 
     async with AsyncExitStack() as open_parts:
         for number in range(workers):

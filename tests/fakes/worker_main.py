@@ -34,10 +34,6 @@ def load_fake(fake: dict[str, Any]) -> Any:
             max_context=settings.max_context or MAX_CONTEXT,
             tokenizer="numbers",
             chat_template="",
-            revision="",
-            architecture="fake",
-            parameters=0,
-            kv_bytes_per_token=0,
         )
         return LoadedWorker(engine, cast(TextService, FakeText()), facts)
 

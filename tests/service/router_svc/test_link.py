@@ -140,6 +140,8 @@ async def test_tokenize_text_chat_and_errors() -> None:
         chat = router_pb2.Chat(messages=[router_pb2.ChatMessage(role="user", content="9 8")])
         templated = await link.tokenize(worker_pb2.Tokenize(chat=chat))
         assert unpack_tokens(templated.token_ids) == [1, 9, 8]
+        back = await link.tokenize(worker_pb2.Tokenize(token_ids=pack_tokens([3, 4])))
+        assert back.text == "3 4"
         with pytest.raises(KvrouteError, match="tokenizer failed"):
             await link.tokenize(worker_pb2.Tokenize(text="not a number"))
 

@@ -55,7 +55,7 @@ BAD = [
     (Request(prompt="x", sampling=Sampling(min_p=2)), "sampling.min_p", "between 0 and 1"),
     (Request(prompt="x", sampling=Sampling(top_k=1 << 21)), "sampling.top_k", "at most"),
     (Request(prompt="x", sampling=Sampling(n=2)), "sampling.n", "not served yet"),
-    (Request(prompt="x", sampling=Sampling(logprobs=1)), "sampling.logprobs", "not served yet"),
+    (Request(prompt="x", sampling=Sampling(logprobs=21)), "sampling.logprobs", "at most 20"),
     (
         Request(prompt="x", sampling=Sampling(max_tokens=4, min_tokens=5)),
         "sampling.min_tokens",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 from collections.abc import AsyncIterator
@@ -116,6 +117,37 @@ async def test_a_bad_body_is_a_400_that_names_the_field(data: bytes, field: str)
         response = await session.post("/v1/completions", data=data)
         assert response.status == 400
         assert (await error_of(response))["param"] == field
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"Content-Encoding: gzip\r\nContent-Length: 7\r\n\r\ngarbage",
+        b"Transfer-Encoding: chunked\r\n\r\nZZ\r\nfoo\r\n0\r\n\r\n",
+        b"Content-Length: -5\r\n\r\n{}",
+        b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        b"Content-Encoding: nonsense\r\nContent-Length: 2\r\n\r\n{}",
+        b"No colon\r\n\r\n",
+    ],
+)
+async def test_broken_http_is_a_400_and_serves_on(rest: bytes) -> None:
+    async with fronted(FakeBackend()) as url:
+        host, port = url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + rest)
+        status = await reader.readline()
+        assert status.split()[1] == b"400"
+        writer.close()
+        async with aiohttp.ClientSession(url) as session:
+            assert (await session.post("/v1/completions", json=BODY)).status == 200
+
+
+async def test_a_small_body_that_unpacks_large_is_refused() -> None:
+    packed = gzip.compress(b'{"prompt": "' + b"x" * 20_000_000 + b'"}')
+    async with browsing() as session:
+        headers = {"Content-Encoding": "gzip"}
+        response = await session.post("/v1/completions", data=packed, headers=headers)
+        assert response.status == 413
 
 
 async def test_a_body_over_the_limit_is_refused() -> None:

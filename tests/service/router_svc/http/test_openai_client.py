@@ -449,6 +449,39 @@ async def the_result_of_a_tool_can_be_sent_back(client: AsyncOpenAI) -> None:
 
 
 @behaviour
+async def logprobs_of_a_completion_line_up(client: AsyncOpenAI) -> None:
+    options: Any = {"model": "fake", "prompt": "[[say:ab]]", "max_tokens": 2, "logprobs": 2}
+    found = (await client.completions.create(**options)).choices[0].logprobs
+    assert found is not None
+    assert found.tokens == ["a", "b"]
+    assert found.token_logprobs == [-0.5, -0.5]
+    assert found.top_logprobs == [{"a": -0.5, "b": -1.0}, {"b": -0.5, "c": -1.0}]
+    assert found.text_offset == [0, 1]
+    chunks = await streamed(await client.completions.create(stream=True, **options))
+    assert [at for one in chunks for at in one.choices[0].logprobs.text_offset] == [0, 1]
+    plain = await client.completions.create(model="fake", prompt="[[say:ab]]")
+    assert plain.choices[0].logprobs is None
+
+
+@behaviour
+async def logprobs_of_a_chat_come_token_by_token(client: AsyncOpenAI) -> None:
+    options: Any = {"model": "fake", "messages": say("ab"), "max_tokens": 2}
+    found = await client.chat.completions.create(logprobs=True, top_logprobs=2, **options)
+    assert found.choices[0].logprobs is not None and found.choices[0].logprobs.content
+    first = found.choices[0].logprobs.content[0]
+    assert (first.token, first.logprob, first.bytes) == ("a", -0.5, [97])
+    assert [top.token for top in first.top_logprobs] == ["a", "b"]
+    chunks = await streamed(
+        await client.chat.completions.create(logprobs=True, stream=True, **options)
+    )
+    tokens = [one.token for chunk in chunks for one in chunk.choices[0].logprobs.content]
+    assert tokens == ["a", "b"]
+    with pytest.raises(openai.BadRequestError) as caught:
+        await client.chat.completions.create(top_logprobs=2, **options)
+    assert caught.value.param == "top_logprobs"
+
+
+@behaviour
 async def a_forced_tool_call_is_refused_clearly(client: AsyncOpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="constrained") as caught:
         await client.chat.completions.create(

@@ -2,7 +2,8 @@
 
     python scripts/real_run.py --rate 3 --out build/paper/real.jsonl
 
-Takes about ten minutes on two idle cores. Exit code 1 if the simulator ranks the systems otherwise.
+Takes about a quarter of an hour on two idle cores; with fewer prompts per group most of a run is
+cold start, where nothing routes well. Exit code 1 if the simulator ranks the systems otherwise.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def main() -> int:
     parser.add_argument("--model", default="demo")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--groups", type=int, default=16)
-    parser.add_argument("--prompts", type=int, default=8)
+    parser.add_argument("--prompts", type=int, default=24)
     parser.add_argument("--rate", type=float, default=3.0)
     parser.add_argument("--blocks", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

@@ -28,6 +28,7 @@ import click
 @click.option("--compare", type=click.Path(path_type=Path), help="Records of an earlier run.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object as the last line.")
 @click.option("--out", type=click.Path(path_type=Path), help="Append the JSON line to a file.")
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write the rows as CSV.")
 def command(**flags: Any) -> int:
     """Loads a live router and measures what its clients see.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,6 +27,21 @@ def emit(line: str, out: Path | None, as_json: bool) -> None:
             file.write(line + "\n")
     if as_json:
         click.echo(line)
+
+
+def write_csv(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """The rows' plain values, one column per key of any row; lists and objects are left out."""
+    columns = dict.fromkeys(
+        name
+        for row in rows
+        for name, value in row.items()
+        if not isinstance(value, (list, tuple, dict))
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(columns), extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from kvroute.bench.common import common, one_line
-from loadtest.cli.output import UsageError, emit
+from loadtest.cli.output import UsageError, emit, write_csv
 from loadtest.cli.tables import table
 from loadtest.live.compare import compare
 from loadtest.live.openai_target import OpenAiTarget
@@ -64,6 +64,8 @@ def run(**flags: Any) -> int:
     config = {**asdict(options), "workload": flags["workload"], "service": asdict(service)}
     line = one_line(common("loadtest", config, flags["seed"]) | content)
     emit(line, flags["out"], flags["as_json"])
+    if flags["csv_file"] is not None:
+        write_csv([row], flags["csv_file"])
     if row["fell_behind"]:
         click.echo("the sender fell behind: this run measures the client, not the fleet", err=True)
     return 1 if row["failed"] or row["fell_behind"] else 0

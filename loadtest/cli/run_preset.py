@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from kvroute.bench.common import common, one_line
-from loadtest.cli.output import UsageError, emit, progress
+from loadtest.cli.output import UsageError, emit, progress, write_csv
 from loadtest.cli.tables import print_rows
 from loadtest.sim.cells import CELLS, HELD_OUT, PAPER
 from loadtest.sim.grid import Row, Task, mean_over_seeds, run_grid
@@ -57,6 +57,8 @@ def run_preset(flags: dict[str, Any], traces: Path | None, seeds: tuple[int, ...
     config = {"preset": name, "jobs": flags["jobs"], **study.config}
     line = one_line(common("sim", config, list(study.seeds)) | dict(study.content))
     emit(line, flags["out"], flags["as_json"])
+    if flags["csv_file"] is not None:
+        write_csv(study.content["rows"], flags["csv_file"])
 
 
 def _wanted(flags: dict[str, Any], names: Sequence[str]) -> list[str]:

@@ -41,6 +41,7 @@ PRESETS = ("paper-ablation", "all-workloads", "single-worker", "paper-grid")
 @click.option("--list", "listing", is_flag=True, help="List cells, policies and evictors.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object as the last line.")
 @click.option("--out", type=click.Path(path_type=Path), help="Append the JSON line to a file.")
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write the rows as CSV.")
 def command(**flags: Any) -> None:
     """Simulates a fleet in virtual time, with the policies and evictors that serve.
 

@@ -57,7 +57,7 @@ class RealOptions:
 
     workers: int = 4
     groups: int = 16
-    prompts: int = 8
+    prompts: int = 24
     lengths: tuple[int, ...] = (128, 256, 512)
     rate: float = 3.0
     blocks: int = 200

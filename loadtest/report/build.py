@@ -81,7 +81,8 @@ def _workloads(result: Result, stem: str, note: str) -> list[Section]:
                 heatmap.draw(rows, "lat_p50_ms", f"Latency, median ({evictor})"),
             ),
         ]
-        sections.append(Section(f"Policies on every workload, {evictor}", note, pictures, rows))
+        which = "held-out workloads" if rows[0].get("held_out") else "every workload"
+        sections.append(Section(f"Policies on {which}, {evictor}", note, pictures, rows))
     standing: list[Row] = [
         {"policy": name, **values} for name, values in (result.head.get("geomean") or {}).items()
     ]

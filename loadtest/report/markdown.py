@@ -71,7 +71,9 @@ def _ablation(result: Result) -> str:
 
 
 def _workloads(result: Result) -> str:
-    parts = ["## Policies on every workload"]
+    held_out = result.rows[0].get("held_out")
+    which = "held-out workloads (no constant was chosen on them)" if held_out else "every workload"
+    parts = [f"## Policies on {which}"]
     for evictor in dict.fromkeys(row["evictor"] for row in result.rows):
         rows = [row for row in result.rows if row["evictor"] == evictor]
         parts.append(f"Workers evict with `{evictor}`. TTFT P95 / median latency, hit rate.")

@@ -77,9 +77,9 @@ def hit_rate(name: str, evictor: str, fraction: float) -> float:
 
 def close(name: str, evictor: str, place: int) -> None:
     expected = STUDY[name][evictor][place]
-    # Chat and documents draw their lengths at random: other numbers than the study's, so that a
-    # cache of some per cent of theirs is not quite the same cache.
-    within = 1.5 if name in ("gsp_random", "gsp_zipf", "cyclic", "drift") else 2.5
+    # Chat and documents draw turns and counts at random; over the study's own seeds LooGLE at 50 %
+    # spreads from 48.6 to 52.4.
+    within = {"chat": 2.5, "loogle": 4.0}.get(name, 1.5)
     found = hit_rate(name, evictor, FRACTIONS[place])
     assert found == pytest.approx(expected, abs=within), (name, evictor, FRACTIONS[place])
 

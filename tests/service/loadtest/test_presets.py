@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +97,7 @@ def test_a_trace_file_is_replayed_and_printed_as_one_json_line(tmp_path: Path) -
     done = run(
         *("--workload", str(path), "--workers", "2", "--blocks", "40", "--json"),
         *("--policy", "lbgr_plus", "--policy", "round_robin", "--evictor", "lru"),
-        *("--out", str(out)),
+        *("--out", str(out), "--csv", str(tmp_path / "rows.csv")),
     )
     assert done.exit_code == 0, done.output
     result = json.loads(done.output.splitlines()[-1])
@@ -104,6 +105,11 @@ def test_a_trace_file_is_replayed_and_printed_as_one_json_line(tmp_path: Path) -
     assert [one["policy"] for one in result["rows"]] == ["lbgr_plus", "round_robin"]
     assert all(one["calls"] == 30 for one in result["rows"])
     assert json.loads(out.read_text()) == result
+    with (tmp_path / "rows.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert [line["policy"] for line in lines] == ["lbgr_plus", "round_robin"]
+    assert float(lines[0]["hit_rate"]) == result["rows"][0]["hit_rate"]
+    assert "timeline" not in lines[0]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def names(folder, suffix):
             yield entry.name
 
 print(*names(files("kvroute") / "protos", ".proto"), *names(files("cache_index"), ".lua"))
+print(*names(files("router_svc"), "openapi.json"))
 """
     assert protos
-    assert set(run(python, "-c", code).split()) == protos | lua
+    assert set(run(python, "-c", code).split()) == protos | lua | {"openapi.json"}

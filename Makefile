@@ -7,13 +7,15 @@
 #   make lint    ruff, mypy, buf
 #   make protos  regenerate kvroute/v1 from protos/
 #   make clean   remove .venv and caches
+#   make compare-dynamo, compare-vllm, compare-sglang
+#                environments of rivals in .venv-compare, for `kvroute bench ... --vs NAME`
 #
 #   make PYTHON=/path/to/python3.12      another interpreter
 #   make PIP_ARGS='--find-links DIR'     more arguments for pip, e.g. to choose a torch build
 #   make test PYTEST_ARGS='-k settings'  more arguments for pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak paper lint protos clean setup
+.PHONY: help demo test soak paper lint protos clean setup compare-dynamo compare-vllm compare-sglang
 
 PIP_ARGS ?=
 PYTEST_ARGS ?=
@@ -31,7 +33,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
 help:
-	@sed -n '1,14s/^# \{0,1\}//p' Makefile
+	@sed -n '1,16s/^# \{0,1\}//p' Makefile
 
 setup: $(STAMP)
 
@@ -67,6 +69,23 @@ paper: $(STAMP)
 
 protos: $(STAMP)
 	$(BIN)/python scripts/protos.py generate
+
+# Rivals are measured in environments of their own: what they need never mixes with what we need.
+# Named after the pins, so that an environment is built again only when they change.
+COMPARE := .venv-compare
+compare_stamp = $(COMPARE)/$(1)/.stamp-$(shell cksum < scripts/compare/$(1).txt | cut -d' ' -f1)
+
+compare-dynamo: $(call compare_stamp,dynamo)
+compare-vllm: $(call compare_stamp,vllm)
+compare-sglang: $(call compare_stamp,sglang)
+
+# vLLM fails on import beside these (`operator torchvision::nms does not exist`); it needs none.
+UNWANTED_vllm := torchvision torchaudio torchcodec
+
+$(COMPARE)/%:
+	@test -n "$(PYTHON)" || { echo "make: no Python >= 3.11 with venv found; give PYTHON=/path/to/it" >&2; exit 1; }
+	@scripts/compare/install.sh $(firstword $(subst /, ,$*)) "$(PYTHON)" "$@" \
+		"$(UNWANTED_$(firstword $(subst /, ,$*)))" $(PIP_ARGS)
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

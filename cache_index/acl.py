@@ -33,6 +33,7 @@ _BOTH = (
 _WORKER = (
     "hexists",
     "hincrby",
+    "hsetnx",
     "pexpire",
     "sadd",
     "scard",

@@ -7,30 +7,39 @@ from dataclasses import dataclass
 
 from cache_index.base import WorkerId
 from cache_index.fleet import WorkerRecord
-from cache_index.replica import Mark, Replica
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """A worker's blocks as one side knows them; `digest`: xor of the keys."""
-
-    epoch: int
-    seq: int
-    blocks: int
-    digest: int
+from cache_index.replica import Mark, Replica, Side
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerComparison:
-    """One worker in a view and in Redis; None: unknown there."""
+    """One worker in a view, in Redis, and by its own word at its last beat; None: unknown there."""
 
     worker: WorkerId
     ours: Side | None
     published: Side | None
+    own: Side | None = None
 
     @property
     def equal(self) -> bool:
-        return self.ours == self.published
+        return not self.difference
+
+    @property
+    def difference(self) -> str:
+        """In words; empty if all sides agree. What the worker said of another epoch or sequence
+        says nothing of this one.
+        """
+        ours, published, own = self.ours, self.published, self.own
+        if published is None:
+            return "" if ours is None else "its lease ran out, and the view still has it"
+        if ours is None:
+            return "the view does not have it"
+        if (ours.epoch, ours.seq) != (published.epoch, published.seq):
+            return "the view stands elsewhere"
+        if ours != published:
+            return "the view holds other blocks than were published"
+        if own is not None and (own.epoch, own.seq) == (published.epoch, published.seq):
+            return "" if own == published else "the worker holds other blocks than it published"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

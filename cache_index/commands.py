@@ -50,6 +50,10 @@ async def hash_set(client: RedisClient, key: str, field: str, value: str) -> Non
     await execute(client, "HSET", key, field, value)
 
 
+async def hash_set_if_missing(client: RedisClient, key: str, field: str, value: str) -> None:
+    await execute(client, "HSETNX", key, field, value)
+
+
 async def hash_all(client: RedisClient, key: str) -> dict[bytes, bytes]:
     return cast("dict[bytes, bytes]", await execute(client, "HGETALL", key))
 

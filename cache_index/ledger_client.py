@@ -28,6 +28,7 @@ from cache_index.ledger_codec import unpack_booked, unpack_state
 from cache_index.local_state import all_alive, local_state
 from cache_index.names import Names
 from cache_index.redis_url import client_from_url
+from cache_index.weights import reset_weights
 from kvroute.errors import Unavailable
 
 PEEK_AGE_S = 0.02
@@ -52,6 +53,7 @@ class LedgerClient:
     ) -> None:
         """`session_ttl_s`: bookings of a router that died vanish after this. `seed`: for ties."""
         names = Names.of(served_name)
+        self._served_name = served_name
         self._names = names
         self._client = client_from_url(redis_url)
         self._session = Session(names, router_id, session_ttl_s)
@@ -239,10 +241,8 @@ class LedgerClient:
         """Forgets all that was learned of this model's workers, for all routers; how many rows that
         were. Raises what redis-py raises.
         """
-        names = self._names
-        keys = (names.rows, names.weights, names.covariances)
         self._peeked_at = float("-inf")
-        return int(await functions.call(self._client, Call("reset", keys)))
+        return await reset_weights(self._client, self._served_name)
 
     def local_state(self) -> LedgerState:
         """Rows and weights as last peeked, with the load of this router's own bookings only."""

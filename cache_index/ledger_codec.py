@@ -7,7 +7,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cache_index.costs import DEFAULT_OUTPUT, Candidate, LearnedCosts, LedgerState, SlotLoad
+from cache_index.costs import DEFAULT_OUTPUT, Candidate, LedgerState, SlotLoad
+from router_svc.policy.base import Costs
 
 DEAD = 1e300
 _CANDIDATE = struct.Struct("<HId")
@@ -128,7 +129,7 @@ def unpack_state(reply: Sequence[bytes | int]) -> LedgerState:
             routes=int(routes),
             tokens=int(tokens),
             blocks=int(blocks),
-            costs=LearnedCosts(*_WEIGHTS.unpack_from(weights, at)) if known else LearnedCosts(),
+            costs=Costs(*_WEIGHTS.unpack_from(weights, at)) if known else Costs(),
         )
     total, weight = _HEAD.unpack_from(weights) if len(weights) >= _HEAD.size else (0.0, 0.0)
     mean = total / weight if weight > 0 else DEFAULT_OUTPUT

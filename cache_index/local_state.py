@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 
-from cache_index.costs import Candidate, LearnedCosts, LedgerState, SlotLoad
+from cache_index.costs import Candidate, LedgerState, SlotLoad
 from cache_index.ledger_codec import Entry
+from router_svc.policy.base import Costs
 
 NOTHING = SlotLoad(
     alive=True,
@@ -17,7 +18,7 @@ NOTHING = SlotLoad(
     routes=0,
     tokens=0,
     blocks=0,
-    costs=LearnedCosts(),
+    costs=Costs(),
 )
 """A slot never seen in Redis. Epoch and generation 0 never stand there: its load stays local."""
 
@@ -47,12 +48,12 @@ def all_alive(
     return replace(state, slots=slots)
 
 
-def mean_costs(known: Sequence[LearnedCosts]) -> LearnedCosts:
+def mean_costs(known: Sequence[Costs]) -> Costs:
     """Field by field; the prior if nothing is known."""
     if not known:
-        return LearnedCosts()
-    names = [field.name for field in fields(LearnedCosts)]
-    return LearnedCosts(
+        return Costs()
+    names = [field.name for field in fields(Costs)]
+    return Costs(
         **{name: sum(getattr(costs, name) for costs in known) / len(known) for name in names}
     )
 

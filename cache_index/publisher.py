@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
+from operator import xor
 
 from cache_index.base import Epoch, IndexKey
 
@@ -38,6 +40,14 @@ class Batch:
     flush: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class OwnBlocks:
+    """What the cache holds, kept apart from what was published: count, and xor of the keys."""
+
+    count: int
+    digest: int
+
+
 class Publisher:
     """Not thread-safe. Memory: `truth` plus dirty sets, which together hold no more keys than the
     cache and Redis do.
@@ -45,6 +55,7 @@ class Publisher:
 
     def __init__(self) -> None:
         self.truth: dict[IndexKey, None] = {}
+        self._truth_digest = 0
         self._to_add: dict[IndexKey, None] = {}
         self._to_remove: dict[IndexKey, None] = {}
         self._flush = False
@@ -65,6 +76,10 @@ class Publisher:
         """Redis holds exactly the truth."""
         return self._in_flight is None and not self.pending
 
+    def own(self) -> OwnBlocks | None:
+        """The cache's blocks, for others to audit; None while Redis was not told all of them."""
+        return OwnBlocks(len(self.truth), self._truth_digest) if self.idle else None
+
     # -- what the cache did
 
     def store(self, keys: Iterable[IndexKey]) -> None:
@@ -73,6 +88,7 @@ class Publisher:
             if key in self.truth:
                 continue
             self.truth[key] = None
+            self._truth_digest ^= key
             if key in self._to_remove:
                 del self._to_remove[key]
             else:
@@ -84,6 +100,7 @@ class Publisher:
             if key not in self.truth:
                 continue
             del self.truth[key]
+            self._truth_digest ^= key
             if key in self._to_add:
                 del self._to_add[key]
             else:
@@ -92,6 +109,7 @@ class Publisher:
     def flush(self) -> None:
         """The cache was emptied. Redis is told by a new epoch, not key by key."""
         self.truth.clear()
+        self._truth_digest = 0
         self._to_add.clear()
         self._to_remove.clear()
         # Nothing was published yet, nor is about to be: an empty epoch needs no successor.
@@ -143,13 +161,17 @@ class Publisher:
 
     def check(self) -> None:
         """Raises AssertionError if an invariant is broken. O(cache)."""
+        assert _xor(self.truth) == self._truth_digest, "digest of the cache is off"
         assert self._to_add.keys() <= self.truth.keys(), "says what is not cached"
         assert not self._to_remove.keys() & self.truth.keys(), "withdraws what is cached"
         if self._flush:
             assert self._to_add.keys() == self.truth.keys() and not self._to_remove
             return
         published = (self.truth.keys() - self._to_add.keys()) | self._to_remove.keys()
-        digest: int = 0
-        for key in published:
-            digest ^= key
-        assert (len(published), digest) == (self._count, self._digest), "published set is off"
+        assert (len(published), _xor(published)) == (self._count, self._digest), (
+            "published set is off"
+        )
+
+
+def _xor(keys: Iterable[IndexKey]) -> int:
+    return reduce(xor, keys, 0)

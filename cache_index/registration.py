@@ -19,11 +19,12 @@ from redis.exceptions import NoPermissionError
 
 from cache_index import functions, tasks
 from cache_index.base import BlockKey, Epoch, WorkerId
-from cache_index.commands import FAILURES, close, hash_all, hash_set
+from cache_index.commands import FAILURES, close, hash_all, hash_set, hash_set_if_missing
 from cache_index.fleet import WorkerDescription, WorkerRecord
 from cache_index.identity import FieldDifference
 from cache_index.index_calls import IndexCalls
 from cache_index.keys import index_keys
+from cache_index.models import forget_if_empty
 from cache_index.names import MODELS, Names
 from cache_index.publisher import Publisher
 from cache_index.redis_url import check_server, client_from_url, masked
@@ -168,6 +169,7 @@ class Registration:
             with contextlib.suppress(*FAILURES):
                 await self._call(self._calls.withdraw(self._worker.worker_id, self.epoch))
                 await self._call(self._calls.leave(self.slot, self.epoch))
+                await forget_if_empty(self._client, self._names, self._worker.identity.served_name)
 
     async def stop(self) -> None:
         """Ends all work. Without `withdraw` the fleet keeps the worker until its lease runs out."""
@@ -285,13 +287,17 @@ class Registration:
         self._described = worker is self._worker
 
     async def _beat(self) -> None:
-        worker, seq = self._worker.worker_id, self._publisher.seq
-        if await self._call(self._calls.beat(worker, self.epoch, seq, self._lease_ms)) != b"OK":
+        worker, publisher = self._worker.worker_id, self._publisher
+        call = self._calls.beat(worker, self.epoch, publisher.seq, self._lease_ms, publisher.own())
+        if await self._call(call) != b"OK":
             raise _Refused
         queued_us, running = self._load
         reply = await self._call(self._calls.wbeat(self.slot, self.epoch, queued_us, running))
         if reply == b"FENCED":
             await self._join(keep_weights=True)
+        # Its slot may have been lost without ours, or another worker's farewell crossed our coming.
+        name = self._worker.identity.served_name
+        await hash_set_if_missing(self._client, MODELS, name, self._names.tag)
         self._next_beat = asyncio.get_running_loop().time() + self._beat_s
 
 

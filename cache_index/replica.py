@@ -28,9 +28,19 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """A worker's blocks as one side knows them; `digest`: xor of the keys."""
+
+    epoch: int
+    seq: int
+    blocks: int
+    digest: int
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """Where a worker stands in Redis: what an audit compares. `beats` counts its beats in this
-    epoch.
+    epoch; `own`: what its cache held at one of them, by itself.
     """
 
     epoch: Epoch
@@ -38,6 +48,7 @@ class Mark:
     beats: int
     count: int
     digest: int
+    own: Side | None = None
 
 
 class Replica:

@@ -18,13 +18,14 @@ from cache_index.commands import RedisClient, execute, hash_all, hash_get, set_s
 from cache_index.fleet import WorkerRecord
 from cache_index.functions import Call, call
 from cache_index.names import Names
-from cache_index.replica import Mark, Replica
+from cache_index.replica import Mark, Replica, Side
 
 SCAN_COUNT = 2000
 ATTEMPTS = 5
 ROW_BYTES = 48
 """Size of a row of R (lua/ledger_rows.lua); it begins with the worker's epoch."""
 MARK_FIELDS = 5
+"""Of a mark that are always there; what the worker says of itself follows."""
 
 
 def position(entry_id: str) -> tuple[int, int]:
@@ -34,18 +35,14 @@ def position(entry_id: str) -> tuple[int, int]:
 
 
 def _mark(values: Sequence[bytes | None]) -> Mark | None:
-    if len(values) != MARK_FIELDS or None in values:
+    if len(values) != MARK_FIELDS + 1 or None in values[:MARK_FIELDS]:
         return None
     try:
-        return Mark(
-            epoch=Epoch(int(values[0] or 0)),
-            seq=int(values[1] or 0),
-            beats=int(values[2] or 0),
-            count=int(values[3] or 0),
-            digest=int(values[4] or 0),
-        )
-    except ValueError:
+        epoch, seq, beats, count, digest = (int(value or 0) for value in values[:MARK_FIELDS])
+        own = Side(*(int(part) for part in values[-1].split())) if values[-1] else None
+    except (TypeError, ValueError):
         return None
+    return Mark(Epoch(epoch), seq, beats, count, digest, own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 
 from kvroute.errors import SettingsError
 
-SECTIONS = ("router", "worker", "up", "demo", "client")
+SECTIONS = ("router", "worker", "up", "demo", "client", "control")
 """The tables that a settings file may have."""
 
 MASK = "***"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from cache_index.costs import LearnedCosts, LedgerState
+from cache_index.costs import LedgerState
 from kvroute.errors import Unavailable
 from kvroute.v1 import router_pb2
 from router_svc.fleet import ModelFleet
+from router_svc.policy.base import Costs
 from router_svc.policy.registry import POLICIES
 
 
@@ -40,7 +41,7 @@ def _workers(fleet: ModelFleet, load: LedgerState) -> list[router_pb2.WorkerStat
     for worker_id, record in sorted(fleet.follower.workers.items()):
         link = fleet.links.get(worker_id)
         row = load.slots.get(record.slot)
-        costs = row.costs if row else LearnedCosts()
+        costs = row.costs if row else Costs()
         found.append(
             router_pb2.WorkerState(
                 worker_id=worker_id,
@@ -55,12 +56,12 @@ def _workers(fleet: ModelFleet, load: LedgerState) -> list[router_pb2.WorkerStat
                 queue_ms=row.queue_us / 1000.0 if row else 0.0,
                 outstanding=row.outstanding if row else 0,
                 costs=router_pb2.LearnedCosts(
-                    base_ms=costs.b,
-                    hit_ms_per_1k=costs.a_hit,
-                    miss_ms_per_1k=costs.a_miss,
-                    attention_ratio=costs.qr,
-                    step_base_ms=costs.t0,
-                    step_ms_per_request=costs.s,
+                    base_ms=costs.base_ms,
+                    hit_ms_per_1k=costs.hit_ms,
+                    miss_ms_per_1k=costs.miss_ms,
+                    attention_ratio=costs.attention,
+                    step_base_ms=costs.step_base_ms,
+                    step_ms_per_request=costs.step_ms,
                 ),
                 adapters=record.adapters,
             )

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 import structlog
 
 from cache_index.base import IndexKey, RouterId, WorkerId
-from cache_index.costs import LearnedCosts, LedgerState
+from cache_index.costs import LedgerState
 from cache_index.fleet import WorkerRecord
 from cache_index.follower import Follower
 from cache_index.identity import ModelIdentity
@@ -149,7 +149,7 @@ class ModelFleet:
                     hit=hit,
                     queue_ms=row.queue_us / 1000.0 if row else 0.0,
                     outstanding=row.outstanding if row else 0,
-                    costs=policy_costs(row.costs) if row else Costs(),
+                    costs=row.costs if row else Costs(),
                     # The ledger knows how much prefill is booked, not of how many requests.
                     waiting=row.outstanding if row and row.queue_us > 0 else 0,
                     queued_tokens=row.tokens if row else 0,
@@ -197,14 +197,3 @@ class ModelFleet:
                 value=identity.key_check,
                 limit=ours,
             )
-
-
-def policy_costs(costs: LearnedCosts) -> Costs:
-    return Costs(
-        base_ms=costs.b,
-        hit_ms=costs.a_hit,
-        miss_ms=costs.a_miss,
-        attention=costs.qr,
-        step_base_ms=costs.t0,
-        step_ms=costs.s,
-    )

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from kvroute.bench.common import common, one_line
 from kvroute.local.model import prepare_model
 from loadtest.cli.output import emit
 from loadtest.cli.tables import table
-from loadtest.envelope import envelope
 from loadtest.live.real_run import RealOptions, real_run, same_order
 
 
@@ -42,7 +42,8 @@ def main() -> int:
     alike = same_order(rows)
     print("ranked alike" if alike else "ranked otherwise than predicted")
     content = {"rows": rows, "ranked_alike": alike}
-    emit(envelope("real_run", asdict(options), options.seed, content), out, True)
+    line = one_line(common("real_run", asdict(options), options.seed) | content)
+    emit(line, out, True)
     return 0 if alike else 1
 
 

@@ -1,3 +1,3 @@
 """Fixtures that every tier may use."""
 
-pytest_plugins = ["tests.fakes.valkey"]
+pytest_plugins = ["tests.fakes.logs", "tests.fakes.valkey"]

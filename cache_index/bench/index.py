@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from cache_index.base import BlockKey, Epoch, IndexKey, WorkerId
-from cache_index.bench.report import common, percentile
 from cache_index.bench.workload import OWN, SHARED, Workload, make_workload
 from cache_index.embedded import EmbeddedServer
 from cache_index.fleet import WorkerDescription
@@ -31,8 +30,11 @@ from cache_index.identity import ModelIdentity
 from cache_index.keys import SCHEME
 from cache_index.registration import Registration
 from cache_index.view import Hits, IndexView
+from kvroute.bench.common import common, percentile
+from kvroute.bench.rivals import Missing, find_python, reason
 
 REPEATS = 3
+RIVAL = "dynamo"
 _PAGE = 4096
 
 
@@ -120,12 +122,6 @@ def _copy(keys: Sequence[IndexKey]) -> tuple[IndexKey, ...]:
     return struct.unpack(f"<{len(keys)}Q", struct.pack(f"<{len(keys)}Q", *keys))
 
 
-def _reason(error: Exception) -> str:
-    """In one line; what the rival's own last line says, where there is one."""
-    said = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else ""
-    return said.splitlines()[-1] if said else str(error)
-
-
 def measure_dynamo(python: Path, workers: int, blocks: int, seed: int) -> dict[str, Any]:
     """The same lookups by Dynamo's RadixTree. Raises OSError or CalledProcessError."""
     script = Path(__file__).with_name("dynamo_rival.py")
@@ -182,25 +178,29 @@ def bench_index(
     *,
     redis_url: str = "",
     bootstrap_blocks: int = 100_000,
-    dynamo_python: Path | None = None,
+    vs: Sequence[str] = (),
 ) -> dict[str, Any]:
     """All rows and the bootstrap (against `redis_url`, or a server of its own).
 
-    `dynamo_python`: interpreter of an environment with ai-dynamo-runtime, whose RadixTree binding
-    then answers the same lookups; if it cannot, `missing` says why.
+    `vs`: of "dynamo", whose RadixTree binding answers the same lookups (`make compare-dynamo`); if
+    it cannot, `missing` says why.
     """
     rows: list[dict[str, Any]] = []
     theirs: list[dict[str, Any]] = []
-    missing: list[str] = []
+    missing = [Missing(name, f"unknown; known: {RIVAL}") for name in vs if name != RIVAL]
+    dynamo = find_python(RIVAL) if RIVAL in vs else None
+    if isinstance(dynamo, Missing):
+        missing.append(dynamo)
     for size in blocks:
         for count in workers:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
                 rows.append(pool.submit(measure_row, count, size, seed).result())
-            if dynamo_python is not None and not missing:
+            if isinstance(dynamo, Path):
                 try:
-                    theirs.append(measure_dynamo(dynamo_python, count, size, seed))
+                    theirs.append(measure_dynamo(dynamo, count, size, seed))
                 except (OSError, subprocess.CalledProcessError) as error:
-                    missing.append(f"dynamo: {_reason(error)}")
+                    dynamo = Missing(RIVAL, reason(error))
+                    missing.append(dynamo)
     bootstrap = asyncio.run(
         measure_bootstrap(redis_url, bootstrap_blocks)
         if redis_url
@@ -211,10 +211,13 @@ def bench_index(
         "rows": rows,
         "bootstrap_100k_s": round(bootstrap, 3),
     }
-    if dynamo_python is None:
+    if not vs:
+        return result
+    result["missing"] = [one.to_json() for one in missing]
+    if not theirs:
         return result
     ratios = [
         round(their["find_p50_us"] / our["gallop_p50_us"], 2)
         for our, their in zip(rows, theirs, strict=False)
     ]
-    return result | {"vs": {"dynamo": theirs}, "ratio": {"dynamo": ratios}, "missing": missing}
+    return result | {"vs": {RIVAL: theirs}, "ratio": {RIVAL: ratios}}

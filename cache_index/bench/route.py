@@ -12,13 +12,13 @@ from typing import Any
 
 from cache_index import functions
 from cache_index.base import Epoch, RouterId
-from cache_index.bench.report import common, percentile
 from cache_index.commands import RedisClient, close, execute
 from cache_index.costs import Candidate
 from cache_index.index_calls import IndexCalls
 from cache_index.ledger_client import LedgerClient
 from cache_index.names import Names
 from cache_index.redis_url import client_from_url
+from kvroute.bench.common import common, percentile
 from kvroute.errors import Unavailable
 
 MODEL = "bench-route"

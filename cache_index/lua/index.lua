@@ -3,7 +3,8 @@
 -- Every function names all its keys (one hash tag, hence one Cluster slot) and is atomic.
 --   reg   hash    worker id -> {"slot":..,"epoch":"..","worker":{description}}
 --   meta  hash    e epoch, s last sequence, b beats, n and x count and digest of the set as of s;
---                 lives as long as the worker's lease
+--                 o what the worker's cache held at a beat, "epoch sequence count digest", if
+--                 Redis had been told all of it; lives as long as the worker's lease
 --   set   set     8-byte keys: what the worker's cache holds as of s
 --   ev    stream  w worker, e epoch, s sequence, k kind, and
 --                 r registered (d registry value): starts empty, also after a flush
@@ -154,7 +155,8 @@ local function flush(keys, argv)
   return { 'OK', epoch }
 end
 
--- KEYS reg meta set; ARGV worker, epoch, sequence, lease ms -> OK | FENCED | GAP
+-- KEYS reg meta set; ARGV worker, epoch, sequence, lease ms, count and digest of the cache ('': some
+-- of it was not published yet) -> OK | FENCED | GAP
 -- Extends the lease. Checks the sequence too: a worker with nothing to say must still notice that
 -- Redis was rolled back. Checks the size of the set: it may have been evicted or cut by others.
 local function beat(keys, argv)
@@ -162,6 +164,9 @@ local function beat(keys, argv)
   if meta[1] ~= argv[2] or redis.call('HEXISTS', keys[1], argv[1]) == 0 then return 'FENCED' end
   if meta[2] ~= argv[3] or redis.call('SCARD', keys[3]) ~= tonumber(meta[3]) then return 'GAP' end
   redis.call('HINCRBY', keys[2], 'b', 1)
+  if argv[5] ~= '' then
+    redis.call('HSET', keys[2], 'o', table.concat({ argv[2], argv[3], argv[5], argv[6] }, ' '))
+  end
   redis.call('PEXPIRE', keys[2], argv[4])
   redis.call('PEXPIRE', keys[3], argv[4])
   return 'OK'
@@ -200,14 +205,24 @@ local function standing(keys)
   }
 end
 
--- KEYS meta... -> for each {e, s, b, n, x}, or {} if the lease ran out
+-- KEYS meta... -> for each {e, s, b, n, x, o}, or {} if the lease ran out
 local function marks(keys)
   local found = {}
   for i, meta in ipairs(keys) do
-    local mark = redis.call('HMGET', meta, 'e', 's', 'b', 'n', 'x')
+    local mark = redis.call('HMGET', meta, 'e', 's', 'b', 'n', 'x', 'o')
     found[i] = mark[1] and mark or {}
   end
   return found
+end
+
+-- KEYS models [reg]; ARGV served name, M -> 1 | 0
+-- The last worker left: the name goes, unless it stands for another key scheme by now. In a Cluster
+-- reg lies in another slot than models; the caller looked at it just before, and a worker that came
+-- meanwhile says the name again with its next beat.
+local function forget(keys, argv)
+  if keys[2] and redis.call('EXISTS', keys[2]) == 1 then return 0 end
+  if redis.call('HGET', keys[1], argv[1]) ~= argv[2] then return 0 end
+  return redis.call('HDEL', keys[1], argv[1])
 end
 
 redis.register_function('kvroute_v1_register', register)
@@ -217,6 +232,7 @@ redis.register_function('kvroute_v1_flush', flush)
 redis.register_function('kvroute_v1_beat', beat)
 redis.register_function('kvroute_v1_reap', reap)
 redis.register_function('kvroute_v1_withdraw', withdraw)
+redis.register_function('kvroute_v1_forget', forget)
 redis.register_function{
   function_name = 'kvroute_v1_standing', callback = standing, flags = { 'no-writes' },
 }

@@ -1,30 +1,16 @@
-"""The entry point: finds the subcommand, and turns errors into one line.
-
-Subcommands are imported when they are used, and their summaries stand here, so that
-`kvroute --help` reads no other file.
-"""
+"""The entry point: finds the subcommand, and turns errors into one line."""
 
 from __future__ import annotations
 
-import importlib
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 import click
 
 from kvroute import __version__
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A subcommand: the module that holds it as `command`, and its line in the help."""
-
-    module: str
-    summary: str
-
+from kvroute.cli.lazy import Entry, LazyGroup
 
 COMMANDS = {
     "demo": Entry("kvroute.cli.demo", "Two workers and a real model: see prefix routing pay off."),
@@ -39,40 +25,15 @@ COMMANDS = {
     "profile": Entry("loadtest.cli.profile", "Fit the simulator's cost profile to a live worker."),
     "report": Entry("loadtest.cli.report", "Draw what sim and loadtest measured."),
     "worker": Entry("kvroute.cli.worker", "Run a worker: one replica of a model."),
+    "weights": Entry("kvroute.cli.weights", "Show or forget what was learned of each worker."),
+    "audit": Entry("kvroute.cli.audit", "Check what routers believe against every worker."),
+    "bench": Entry("kvroute.cli.bench.main", "Measure the parts, beside rivals where asked."),
 }
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported on first use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        found: click.Command = importlib.import_module(entry.module).command
-        return found
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        # Suggestions come from COMMANDS; click's own way would import every command.
-        import difflib
-
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            ctx.fail(f"No such command '{args[0]}'.{hint}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="kvroute")
 def cli() -> None:
     """Serves HuggingFace models behind a router that knows what every worker has cached.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from rich.table import Table
 from rich.text import Text
 
+from kvroute.bench.common import one_line
 from kvroute.demo.checks import Check
 from kvroute.demo.outcome import Kind, Outcome
 from kvroute.demo.summary import PolicySummary, Summary
@@ -53,7 +53,7 @@ def check_line(check: Check) -> Text:
 
 def result_line(summary: Summary, extra: Mapping[str, object]) -> str:
     """The figures as one line of JSON. Times in milliseconds."""
-    return json.dumps(
+    return one_line(
         {
             "requests": summary.requests,
             "failed": summary.failed,

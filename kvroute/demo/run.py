@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
 from collections.abc import Sequence
-from importlib.metadata import version
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kvroute.bench.common import common
 from kvroute.cli.extras import import_extra
 from kvroute.client import Client
 from kvroute.demo.checks import check_all
@@ -137,13 +136,4 @@ def facts(settings: DemoSettings) -> dict[str, object]:
     """What the figures depend on."""
     kept = ("workers", "model", "prefixes", "questions", "prefix_tokens", "max_tokens", "blocks")
     shown = dump(settings)
-    return {
-        "bench": "demo",
-        "seed": settings.seed,
-        "config": {name: shown[name] for name in kept},
-        "machine": {
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-            "torch": version("torch"),
-        },
-    }
+    return common("demo", {name: shown[name] for name in kept}, settings.seed)

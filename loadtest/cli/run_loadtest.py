@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from kvroute.bench.common import common, one_line
 from loadtest.cli.output import UsageError, emit, write_csv
 from loadtest.cli.tables import table
-from loadtest.envelope import envelope
 from loadtest.live.compare import compare
 from loadtest.live.openai_target import OpenAiTarget
 from loadtest.live.record import Record
@@ -62,7 +62,7 @@ def run(**flags: Any) -> int:
         click.echo(table(lines))
         content["compare"] = lines
     config = {**asdict(options), "workload": flags["workload"], "service": asdict(service)}
-    line = envelope("loadtest", config, flags["seed"], content)
+    line = one_line(common("loadtest", config, flags["seed"]) | content)
     emit(line, flags["out"], flags["as_json"])
     if flags["csv_file"] is not None:
         write_csv([row], flags["csv_file"])

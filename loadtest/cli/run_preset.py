@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from kvroute.bench.common import common, one_line
 from loadtest.cli.output import UsageError, emit, progress, write_csv
 from loadtest.cli.tables import print_rows
-from loadtest.envelope import envelope
 from loadtest.sim.cells import CELLS, HELD_OUT, PAPER
 from loadtest.sim.grid import Row, Task, mean_over_seeds, run_grid
 from loadtest.sim.paper_grid import paper_tasks
@@ -55,7 +55,7 @@ def run_preset(flags: dict[str, Any], traces: Path | None, seeds: tuple[int, ...
     study = studies[name](flags, traces, seeds)
     print_rows(study.content)
     config = {"preset": name, "jobs": flags["jobs"], **study.config}
-    line = envelope("sim", config, list(study.seeds), study.content)
+    line = one_line(common("sim", config, list(study.seeds)) | dict(study.content))
     emit(line, flags["out"], flags["as_json"])
     if flags["csv_file"] is not None:
         write_csv(study.content["rows"], flags["csv_file"])

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from kvroute.bench.common import common, one_line
 from loadtest.cli.output import UsageError, emit, progress, write_csv
 from loadtest.cli.run_preset import run_preset
 from loadtest.cli.tables import print_rows
-from loadtest.envelope import envelope
 from loadtest.sim.cells import BY_NAME, CELLS, CHAT_ONE, HELD_OUT, PAPER
 from loadtest.sim.fleet import Progress, Simulation
 from loadtest.sim.grid import Done, tuned
@@ -69,7 +69,8 @@ def _single_runs(flags: dict[str, Any], folder: Path | None, seeds: tuple[int, .
     content = {"rows": rows, "workload": asdict(summary)}
     print_rows(content)
     config = {"workload": flags["workload"], "fleet": asdict(fleet)}
-    emit(envelope("sim", config, list(seeds), content), flags["out"], flags["as_json"])
+    line = one_line(common("sim", config, list(seeds)) | content)
+    emit(line, flags["out"], flags["as_json"])
     if flags["csv_file"] is not None:
         write_csv(rows, flags["csv_file"])
 

@@ -9,7 +9,7 @@ from kvroute.v1 import router_pb2
 from router_svc.http.call import Call, Context, common, parse_n, parse_stream, with_input
 from router_svc.http.fields import Fields, to_json
 from router_svc.http.messages import parse_messages, prefixes
-from router_svc.http.run import Piece, Whole
+from router_svc.http.run import Piece, Whole, told_stop
 from router_svc.http.sampling import parse_sampling
 from router_svc.http.tool_text import Call as ToolCall
 from router_svc.http.tool_text import Found, ToolText
@@ -152,7 +152,7 @@ class ChatShape:
             key: content,
             "logprobs": None,
             "finish_reason": reason,
-            "stop_reason": part.stop_reason or None,
+            "stop_reason": told_stop(part.request, part.stop_reason),
         }
         if self._token_ids:
             choice["token_ids"] = part.tokens

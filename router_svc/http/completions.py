@@ -8,7 +8,7 @@ from kvroute.errors import InvalidArgument
 from router_svc.http.call import Call, Context, common, parse_n, parse_stream, with_input
 from router_svc.http.fields import Fields
 from router_svc.http.prompts import parse_prompts
-from router_svc.http.run import Piece, Whole
+from router_svc.http.run import Piece, Whole, told_stop
 from router_svc.http.sampling import parse_sampling
 
 
@@ -49,27 +49,22 @@ class CompletionShape:
 
     def chunk(self, piece: Piece) -> dict[str, Any]:
         """The choice in a stream's event."""
-        text = piece.text
-        if self._echo and piece.index not in self._begun:
-            self._begun.add(piece.index)
-            text = piece.request.prompt + text
-        return self._choice(piece.index, text, piece.finish_reason, piece.stop_reason, piece.tokens)
+        first = piece.index not in self._begun
+        self._begun.add(piece.index)
+        return self._choice(piece, piece.text, first)
 
     def whole(self, whole: Whole) -> dict[str, Any]:
         """The choice in a plain answer."""
-        text = whole.request.prompt + whole.text if self._echo else whole.text
-        return self._choice(whole.index, text, whole.finish_reason, whole.stop_reason, whole.tokens)
+        return self._choice(whole, whole.text, True)
 
-    def _choice(
-        self, index: int, text: str, reason: str | None, stop: str, tokens: list[int]
-    ) -> dict[str, Any]:
+    def _choice(self, part: Piece | Whole, text: str, first: bool) -> dict[str, Any]:
         choice = {
-            "index": index,
-            "text": text,
+            "index": part.index,
+            "text": part.request.prompt + text if self._echo and first else text,
             "logprobs": None,
-            "finish_reason": reason,
-            "stop_reason": stop or None,
+            "finish_reason": part.finish_reason,
+            "stop_reason": told_stop(part.request, part.stop_reason),
         }
         if self._token_ids:
-            choice["token_ids"] = tokens
+            choice["token_ids"] = part.tokens
         return choice

@@ -92,6 +92,16 @@ class Whole:
         return unpack_tokens(b"".join(self.ids))
 
 
+def told_stop(request: router_pb2.GenerateRequest, stop: str) -> str | int | None:
+    """The stop string or stop token id that the client asked for and that ended the text, as vLLM
+    tells it; None for the model's own end of text.
+    """
+    sampling = request.sampling
+    if not stop or stop in sampling.stop:
+        return stop or None
+    return int(stop) if stop.isdecimal() and int(stop) in sampling.stop_token_ids else None
+
+
 Take = Callable[[Piece], Awaitable[None]]
 
 

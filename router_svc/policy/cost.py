@@ -1,11 +1,13 @@
-"""The LBGR+ cost of sending a request to a worker: the Python twin of `cost` and `pick` in
-`cache_index/lua/ledger.lua`.
+"""The LBGR+ cost of sending a request to a worker: the one Python source of the formula.
+
+Its twin in Redis is `cost` and `choose` in `cache_index/lua/ledger.lua`.
 
     E_i   = Q_i + (1 + kappa * w_i) * c_i + D_i
-    c_i   = max(0.5, base + (a_hit * h + a_miss * m) / 1000) + attention * a_miss / 1000 * m * (L -
-    m / 2)   prefill, ms D_i   = 0.5 * (O - 1) * (t0 + s * (2 n_i + 1))
-    decode, to itself and to others, ms kappa = min(16, 3 + 10 * min_j Q_j / 1 s) what a miss costs
-    everybody else w_i   = ((H - h_i) / max(1, n) + (L - H)) / m_i, 1 if m_i = 0 hot-prefix discount
+    c_i   = max(0.5, base + (a_hit * h + a_miss * m) / 1000)
+            + attention * a_miss / 1000 * m * (L - m / 2)          prefill, ms
+    D_i   = 0.5 * (O - 1) * (t0 + s * (2 n_i + 1))                 decode, to itself and others, ms
+    kappa = min(16, 3 + 10 * min_j Q_j / 1 s)                      what a miss costs everybody else
+    w_i   = ((H - h_i) / max(1, n) + (L - H)) / m_i, 1 if m_i = 0  hot-prefix discount
 
 with L prompt tokens, h_i hit, m_i = L - h_i miss, H = max h_i, n arrivals of the deepest cached
 block, O expected output, n_i outstanding requests. A token that others hold and this worker misses
@@ -51,6 +53,13 @@ def miss_weight(prompt_tokens: int, hit: int, best_hit: int, reuse: float) -> fl
     return ((best_hit - hit) / max(1.0, reuse) + (prompt_tokens - best_hit)) / miss
 
 
+def total_ms(
+    queue_ms: float, kappa: float, miss_weight: float, prefill_ms: float, decode_ms: float
+) -> float:
+    """E_i."""
+    return queue_ms + (1.0 + kappa * miss_weight) * prefill_ms + decode_ms
+
+
 def price(
     candidate: Candidate,
     request: Request,
@@ -64,7 +73,7 @@ def price(
     prefill = prefill_ms(candidate.costs, length, candidate.hit)
     decode = decode_ms(candidate.costs, candidate.outstanding, fleet.mean_output)
     weight = miss_weight(length, candidate.hit, best_hit, request.reuse)
-    cost = candidate.queue_ms + (1.0 + kappa * weight) * prefill + decode
+    cost = total_ms(candidate.queue_ms, kappa, weight, prefill, decode)
     return Price(candidate, length - candidate.hit, prefill, decode, weight, cost)
 
 

@@ -196,9 +196,9 @@ async def test_a_client_that_leaves_stops_the_worker_and_frees_its_booking(tmp_p
 
             async def idle() -> bool:
                 state = await model(client)
-                return state is not None and all(
-                    one.outstanding == 0 and one.queue_ms == 0 for one in state.workers
-                )
+                if state is None or not any(one.cached_blocks for one in state.workers):
+                    return False
+                return all(one.outstanding == 0 and one.queue_ms == 0 for one in state.workers)
 
             async with asyncio.timeout(30):
                 while not await idle():

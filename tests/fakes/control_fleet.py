@@ -17,7 +17,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from cache_index.commands import close, execute
-from cache_index.embedded import EmbeddedServer, _die_with_parent
+from cache_index.embedded import EmbeddedServer, leashed
 from cache_index.ledger_codec import DEAD, unpack_state
 from cache_index.names import Names
 from cache_index.redis_url import client_from_url
@@ -96,14 +96,14 @@ class ControlFleet:
         role = "worker" if name.startswith("w") else "router"
         timing = (str(self.lease_s), *([str(self.audit_s)] if role == "router" else []))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.fakes.control_child", role, self.server.url, name),
+            *leashed(Path(sys.executable)),
+            *("-m", "tests.fakes.control_child", role, self.server.url, name),
             *(str(next(self._seeds)), *timing),
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             limit=2**24,
-            preexec_fn=_die_with_parent(),
         )
         return Child(process)
 

@@ -6,8 +6,9 @@ import copy
 import math
 from dataclasses import dataclass, field
 
-from cache_index.costs import Candidate, LearnedCosts, LedgerState, SlotLoad, price
+from cache_index.costs import Candidate, LedgerState, SlotLoad, price
 from cache_index.ledger_codec import Observation
+from router_svc.policy.base import Costs
 
 Matrix = list[list[float]]
 PREFILL_PRIOR = (1.0, 1.0, 400.0)
@@ -118,7 +119,7 @@ class LedgerReference:
                 routes=0,
                 tokens=sums.tokens,
                 blocks=sums.blocks,
-                costs=LearnedCosts(*self.weights[slot].theta),
+                costs=Costs(*self.weights[slot].theta),
             )
         total, weight = self.output
         return LedgerState(slots=slots, mean_output=total / weight if weight else 32.0)

@@ -27,6 +27,8 @@ class Service:
     process: asyncio.subprocess.Process
     log: Path
     address: str = ""
+    http: str = ""
+    """Address of the HTTP front, of a router that has one."""
 
     def kill(self) -> None:
         """kill -9."""
@@ -70,7 +72,8 @@ async def start(name: str, args: list[str], folder: Path, ready: Path) -> Servic
     except TimeoutError:
         process.kill()
         raise AssertionError(f"{name} did not start:\n{log.read_text()[-3000:]}") from None
-    service.address = json.loads(ready.read_text())["address"]
+    found = json.loads(ready.read_text())
+    service.address, service.http = found["address"], found.get("http", "")
     return service
 
 

@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from cache_index.commands import execute
-from cache_index.embedded import _die_with_parent, find_server
+from cache_index.embedded import find_server, leashed
 
 SLOTS = 16384
 SERVICE = "main"
@@ -60,13 +60,12 @@ class Node:
 
 async def start_node(port: int, folder: Path, *options: str) -> Node:
     process = await asyncio.create_subprocess_exec(
-        find_server(),
+        *leashed(find_server()),
         *options,
         *("--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)),
         *(() if "--sentinel" in options else ("--save", "", "--appendonly", "no")),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        preexec_fn=_die_with_parent(),
     )
     node = Node(port, process)
     await node.answers()

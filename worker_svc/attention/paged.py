@@ -37,10 +37,11 @@ class Call:
     causal: bool
 
 
-class DecodeKernel(Protocol):
-    """Attends the rows of one token without gathering; see `worker_svc.fast.decode`."""
+class AttentionKernel(Protocol):
+    """Attends over block tables without gathering; see `worker_svc.fast.attention`."""
 
-    def fits(self, query: torch.Tensor, key_dim: int, value_dim: int) -> bool: ...
+    def fits(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> bool:
+        """query (T, Hq, dk); keys, values: the layer's pools."""
 
     def run(
         self,
@@ -53,7 +54,10 @@ class DecodeKernel(Protocol):
         scale: float,
         softcap: float | None,
         sinks: torch.Tensor | None,
-    ) -> None: ...
+    ) -> bool:
+        """Fills `out` (T, Hq, dv); the new K/V are in the pool already. False: only the
+        decodes' rows are filled.
+        """
 
 
 class PagedAttention:
@@ -65,7 +69,7 @@ class PagedAttention:
         self.pool: PagedPool | None = None
         self.step: Step | None = None
         self.calls: list[Call] | None = None
-        self.decode_kernel: DecodeKernel | None = None
+        self.kernel: AttentionKernel | None = None
         self._buffers: dict[tuple[int, ...], torch.Tensor] = {}
         self.name = f"kvroute_paged_{next(_names)}"
         # The registry lives as long as the process: it must not keep pools alive.
@@ -144,14 +148,11 @@ class PagedAttention:
         keys.view(-1, *keys.shape[2:]).index_copy_(0, step.slots, key.transpose(0, 1))
         values.view(-1, *values.shape[2:]).index_copy_(0, step.slots, value.transpose(0, 1))
         out = query.new_empty(query.shape[0], query.shape[1], value.shape[-1])
-        kernel = self.decode_kernel
-        native = kernel is not None and kernel.fits(query, keys.shape[3], values.shape[3])
-        if native and kernel is not None and step.decodes:
-            kernel.run(step, pool, layer, query, out, window, scale, softcap, sinks)
-        if native and step.decodes == len(step.counts):
+        kernel = self.kernel if self.kernel and self.kernel.fits(query, keys, values) else None
+        if kernel and kernel.run(step, pool, layer, query, out, window, scale, softcap, sinks):
             return out
         for group in self._plan(step, pool, window, keys, values):
-            if native and isinstance(group.rows, torch.Tensor):
+            if kernel and isinstance(group.rows, torch.Tensor):
                 continue
             gathered_keys = self._gather(keys, group, 0)
             gathered_values = self._gather(values, group, 1)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-from worker_svc.bench.machine import common
+from kvroute.bench.common import common
 from worker_svc.kv.block_pool import BlockPool
 from worker_svc.kv.evict.registry import EVICTORS, create
 

@@ -20,8 +20,8 @@ from random import Random
 from statistics import median
 from typing import Any
 
+from kvroute.bench.common import common
 from worker_svc.bench.contestant import Clock, Contestant, Measured
-from worker_svc.bench.machine import common
 
 VOCAB = 8192
 _CONFIG: dict[str, Any] = {
@@ -50,7 +50,8 @@ def bench_worker(
     new_tokens: int = 32,
     clock: str = "wall",
 ) -> dict[str, Any]:
-    """Minutes. `vs`: of "hf" (generate, one static batch), "transformers_cb" (generate_batch).
+    """Minutes. `vs`: of "hf" (generate, one static batch), "transformers_cb" (generate_batch),
+    "vllm" (`make compare-vllm`).
 
     `clock` "cpu" counts this process's processor time: with one torch thread it compares fairly on
     a machine that others use as well, where wall time says nothing.
@@ -92,10 +93,12 @@ def _contestants(
 ) -> tuple[dict[str, Contestant], list[dict[str, str]]]:
     from worker_svc.bench import rivals
     from worker_svc.bench.ours import Ours
+    from worker_svc.bench.remote import Vllm
 
     makers: dict[str, Callable[[Path, Clock], Contestant]] = {
         "hf": rivals.HfGenerate,
         "transformers_cb": rivals.GenerateBatch,
+        "vllm": Vllm,
     }
     found: dict[str, Contestant] = {"ours": Ours(path, clock, kernel)}
     missing = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import traceback
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import cast
@@ -97,7 +98,10 @@ class EngineCore:
             if self.has_work:
                 self._step()
         except Exception as error:
-            _log.exception("engine bookkeeping failed; starting over with an empty cache")
+            _log.error(
+                "engine bookkeeping failed; starting over with an empty cache",
+                traceback=traceback.format_exc(),
+            )
             self._reset(error)
         return self._report()
 
@@ -175,7 +179,8 @@ class EngineCore:
         try:
             results = self._runner.run(rows_of(plan))
         except Exception as error:
-            _log.exception("a step failed", requests=len(plan.rows))
+            # As text: pretty tracebacks print local variables, and printing tensors takes seconds.
+            _log.error("a step failed", requests=len(plan.rows), traceback=traceback.format_exc())
             self._fail((row.sequence for row in plan.rows), _step_error(error))
             return
         self._steps += 1

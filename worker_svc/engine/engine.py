@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 
@@ -90,7 +91,7 @@ class Engine:
             try:
                 command()
             except Exception:
-                _log.exception("an engine command failed")
+                _log.error("an engine command failed", traceback=traceback.format_exc())
 
     def _hand_over(self, report: StepReport | None) -> None:
         self._stats = self._core.stats()
@@ -100,4 +101,4 @@ class Engine:
             self._sink(report)
         except Exception:
             # A broken receiver must not stop everybody else's streams.
-            _log.exception("the engine's sink failed")
+            _log.error("the engine's sink failed", traceback=traceback.format_exc())

@@ -18,7 +18,8 @@ import structlog
 
 _log = structlog.get_logger(__name__)
 
-_SOURCE = Path(__file__).with_name("kernels.cpp")
+_SOURCES = tuple(Path(__file__).with_name(name) for name in ("linear.cpp", "attention.cpp"))
+_HEADER = Path(__file__).with_name("vectors.hpp")
 _FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fopenmp", "-std=c++17", "-shared", "-fPIC")
 """Never -ffast-math: linking it in may switch the whole process to flush denormals."""
 _COMPILERS = ("g++", "c++")
@@ -30,11 +31,12 @@ _SIGNATURES: dict[str, list[Any]] = {
     "linear": [_P, _I, _I, _P, _I, _P, _P, _I],
     "rmsnorm": [_P, _P, _P, _I, _I, _F, _F, _I],
     "decode": [_P],
+    "prefill": [_P],
 }
 
 
-class DecodeArguments(ctypes.Structure):
-    """The struct `Decode` of kernels.cpp, field by field."""
+class AttentionArguments(ctypes.Structure):
+    """The struct `Attention` of attention.cpp, field by field."""
 
     _fields_ = [
         *((name, _P) for name in ("query", "key", "value")),
@@ -80,7 +82,8 @@ def open_library(cache: Path) -> Any | None:
     cpu = _cpu_flags()
     if "avx2" not in cpu or "fma" not in cpu:
         return None
-    material = _SOURCE.read_bytes() + " ".join((*_FLAGS, *sorted(cpu))).encode()
+    text = b"".join(path.read_bytes() for path in (*_SOURCES, _HEADER))
+    material = text + " ".join((*_FLAGS, *sorted(cpu))).encode()
     path = cache / "native" / f"{hashlib.sha256(material).hexdigest()[:16]}.so"
     try:
         if not path.exists() and not _build(path):
@@ -104,7 +107,7 @@ def _build(path: Path) -> bool:
             continue
         handle, made = tempfile.mkstemp(dir=path.parent, suffix=".so")
         os.close(handle)
-        command = [compiler, *_FLAGS, str(_SOURCE), "-o", made]
+        command = [compiler, *_FLAGS, *map(str, _SOURCES), "-o", made]
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=_BUILD_S)
         except (OSError, subprocess.SubprocessError) as error:

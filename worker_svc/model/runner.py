@@ -13,7 +13,7 @@ from worker_svc.attention.paged import PagedAttention
 from worker_svc.attention.pool import PagedPool
 from worker_svc.attention.step import Inputs, pack
 from worker_svc.engine.base import Row, RowResult
-from worker_svc.fast.decode import NativeDecode
+from worker_svc.fast.attention import NativeAttention
 from worker_svc.fast.library import open_library
 from worker_svc.fast.optimize import SMALLEST, Swapped, optimize
 from worker_svc.model.limits import context_limit, end_tokens
@@ -56,7 +56,7 @@ class ModelRunner:
         return sum(layer.values_per_token for layer in self.layers) * self._model.dtype.itemsize
 
     def speed_up(self, cache: Path | None, smallest: int = SMALLEST) -> Swapped:
-        """Swaps linears, norms and decode attention for faster ones; `cache`: where native
+        """Swaps linears, norms and attention for faster ones; `cache`: where native
         kernels are built and kept.
 
         None: no native kernels. Does nothing unless the model is float32 on CPU. Check the model
@@ -72,7 +72,7 @@ class ModelRunner:
 
         swapped = optimize(model, forward, library, smallest)
         if library is not None:
-            self.paged.decode_kernel = NativeDecode(library)
+            self.paged.kernel = NativeAttention(library)
         return swapped
 
     def allocate(self, blocks: int, block_size: int) -> None:

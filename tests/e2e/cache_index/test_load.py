@@ -14,14 +14,15 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from cache_index.base import RouterId
-from cache_index.bench.report import percentile
 from cache_index.costs import LedgerState
-from cache_index.embedded import EmbeddedServer, _die_with_parent
+from cache_index.embedded import EmbeddedServer, leashed
 from cache_index.ledger_client import LedgerClient
+from kvroute.bench.common import percentile
 from tests.fakes.control_fleet import ROOT
 from tests.fakes.fleet import MODEL
 from tests.fakes.topology import free_ports
@@ -42,12 +43,12 @@ class Load:
 
 async def spawn(*arguments: object) -> Process:
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.fakes.load_child", *map(str, arguments)),
+        *leashed(Path(sys.executable)),
+        *("-m", "tests.fakes.load_child", *map(str, arguments)),
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         limit=2**26,
-        preexec_fn=_die_with_parent(),
     )
 
 

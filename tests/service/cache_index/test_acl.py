@@ -11,9 +11,10 @@ from cache_index.acl import rule
 from cache_index.base import RouterId, WorkerId
 from cache_index.commands import close, execute
 from cache_index.costs import Candidate
-from cache_index.follower import Follower, discover_models
+from cache_index.follower import Follower
 from cache_index.ledger import ServiceTimes
 from cache_index.ledger_client import LedgerClient
+from cache_index.models import discover_models
 from cache_index.redis_url import check_server, client_from_url
 from cache_index.registration import Registration
 from kvroute.errors import StartError

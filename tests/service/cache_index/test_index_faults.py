@@ -10,9 +10,10 @@ import pytest
 from cache_index import functions, tasks
 from cache_index.base import Epoch
 from cache_index.commands import RedisClient, execute, get, hash_all
-from cache_index.follower import Follower, discover_models
+from cache_index.follower import Follower
 from cache_index.index_calls import IndexCalls
 from cache_index.keys import index_keys
+from cache_index.models import discover_models
 from cache_index.publisher import Batch
 from cache_index.registration import Registration
 from kvroute.errors import Mismatch

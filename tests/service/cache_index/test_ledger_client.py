@@ -11,13 +11,14 @@ import pytest
 from cache_index import functions
 from cache_index.base import Epoch, RouterId
 from cache_index.commands import RedisClient, execute
-from cache_index.costs import Candidate, LearnedCosts, LedgerState
+from cache_index.costs import Candidate, LedgerState
 from cache_index.index_calls import IndexCalls
 from cache_index.ledger import Booking, NoCandidate, ServiceTimes
 from cache_index.ledger_client import LedgerClient
 from cache_index.names import Names
 from cache_index.redis_url import client_from_url
 from kvroute.errors import Unavailable
+from router_svc.policy.base import Costs
 from tests.fakes.fleet import MODEL, eventually
 from tests.fakes.valkey import StartServer
 
@@ -178,12 +179,12 @@ async def test_service_times_are_learned(ledger_of: LedgerFactory) -> None:
         ledger.finish(booking, times)
     state = await fresh(ledger)
     learned = state.slots[0].costs
-    assert learned.a_miss == pytest.approx(50.0, rel=0.1)
+    assert learned.miss_ms == pytest.approx(50.0, rel=0.1)
     assert state.mean_output == pytest.approx(12.0)
-    assert learned.t0 == pytest.approx(30.0, rel=0.1)
+    assert learned.step_base_ms == pytest.approx(30.0, rel=0.1)
     assert await ledger.reset_weights() == 2
     state = await fresh(ledger)
-    assert (state.slots[0].costs, state.mean_output) == (LearnedCosts(), 32.0)
+    assert (state.slots[0].costs, state.mean_output) == (Costs(), 32.0)
 
 
 async def test_worker_that_is_idle_for_sure_has_its_row_cleared(

@@ -14,10 +14,11 @@ from cache_index import functions
 from cache_index.base import RouterId, WorkerId
 from cache_index.commands import close, execute
 from cache_index.costs import Candidate
-from cache_index.follower import Follower, discover_models
+from cache_index.follower import Follower
 from cache_index.ledger import Booking
 from cache_index.ledger_client import LedgerClient
-from cache_index.names import Names
+from cache_index.models import discover_models
+from cache_index.names import MODELS, Names
 from cache_index.redis_url import check_server, client_from_url
 from cache_index.registration import Registration
 from kvroute.errors import Unavailable
@@ -113,6 +114,12 @@ async def test_cluster_serves_index_and_ledger_and_loads_functions_on_every_prim
         owner = await three.owner(key_slot(NAMES.events.encode()))
         await execute(owner.client, "FUNCTION", "FLUSH")
         await fleet.works(200)
+        await execute(client, "DEL", MODELS)  # As if its slot had been lost alone.
+        async with asyncio.timeout(20):
+            while MODEL not in await discover_models(client):
+                pass
+        await fleet.a.withdraw()
+        assert await discover_models(client) == {}
     await close(client)
 
 

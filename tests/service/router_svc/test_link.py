@@ -135,9 +135,11 @@ async def test_a_resumed_stream_goes_on_where_it_was() -> None:
 
 async def test_tokenize_text_chat_and_errors() -> None:
     async with edge_only() as worker, linked(worker.record) as link:
-        assert unpack_tokens(await link.tokenize(worker_pb2.Tokenize(text="3 4 5"))) == [3, 4, 5]
+        words = await link.tokenize(worker_pb2.Tokenize(text="3 4 5"))
+        assert unpack_tokens(words.token_ids) == [3, 4, 5]
         chat = router_pb2.Chat(messages=[router_pb2.ChatMessage(role="user", content="9 8")])
-        assert unpack_tokens(await link.tokenize(worker_pb2.Tokenize(chat=chat))) == [1, 9, 8]
+        templated = await link.tokenize(worker_pb2.Tokenize(chat=chat))
+        assert unpack_tokens(templated.token_ids) == [1, 9, 8]
         with pytest.raises(KvrouteError, match="tokenizer failed"):
             await link.tokenize(worker_pb2.Tokenize(text="not a number"))
 

@@ -3,10 +3,12 @@ from __future__ import annotations
 import pytest
 
 from cache_index.base import RouterId
-from cache_index.costs import Candidate, LearnedCosts, LedgerState, SlotLoad, cheapest, price
+from cache_index.costs import Candidate, LedgerState, SlotLoad, cheapest, price
 from cache_index.ledger import MAX_OBSERVATIONS, Booking, ServiceTimes, Session
 from cache_index.ledger_codec import Booked, Entry, unpack_booked, unpack_state
 from cache_index.names import Names
+from router_svc.policy.base import Costs
+from router_svc.policy.cost import prefill_ms
 
 TIMES = ServiceTimes(hit=0, miss=10, prefill_ms=3.0, batch_size=1.0, step_ms=20.0, output_tokens=5)
 
@@ -21,7 +23,7 @@ def book(of: Session, slot: int = 0, us: int = 1000, deadline: float = 100.0) ->
 
 
 def load(queue_us: float = 0.0, outstanding: int = 0, alive: bool = True) -> SlotLoad:
-    return SlotLoad(alive, 1, 1.0, queue_us, outstanding, 0, 0, 0, LearnedCosts())
+    return SlotLoad(alive, 1, 1.0, queue_us, outstanding, 0, 0, 0, Costs())
 
 
 def test_sums_follow_first_token_and_finish() -> None:
@@ -91,10 +93,10 @@ def test_empty_ledger_is_an_empty_state() -> None:
 
 
 def test_hit_is_cheaper_than_miss_and_attention_grows_with_the_prompt() -> None:
-    costs = LearnedCosts()
-    assert costs.prefill_ms(2000, 1900) < costs.prefill_ms(2000, 0) / 4
-    assert costs.prefill_ms(8000, 0) > 4 * costs.prefill_ms(2000, 0)
-    assert costs.prefill_ms(100, 100) == costs.prefill_ms(100, 99)
+    costs = Costs()
+    assert prefill_ms(costs, 2000, 1900) < prefill_ms(costs, 2000, 0) / 4
+    assert prefill_ms(costs, 8000, 0) > 4 * prefill_ms(costs, 2000, 0)
+    assert prefill_ms(costs, 100, 100) == prefill_ms(costs, 100, 99)
 
 
 def test_queue_outweighs_a_hit_when_it_is_long() -> None:

@@ -39,6 +39,8 @@ def test_commands_and_options_exist(page: Path) -> None:
             if name == "COMMAND":
                 continue
             command = cli.get_command(ctx, name)
+            if isinstance(command, click.Group):
+                command = command.get_command(ctx, rest[0])
             assert command is not None
             known = {flag for param in command.params for flag in param.opts}
             assert {word for word in rest if word.startswith("--")} <= known | {"--help"}

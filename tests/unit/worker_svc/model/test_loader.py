@@ -13,7 +13,9 @@ from tests.tiny_models import build, config, llama
 from tests.tiny_tokenizer import tokenizer
 from worker_svc.build import build_engine
 from worker_svc.engine.options import EngineOptions
+from worker_svc.fast.packed import OneDnnPacked
 from worker_svc.model import loader
+from worker_svc.model import runner as runner_module
 from worker_svc.model.limits import context_limit
 from worker_svc.model.loader import load
 from worker_svc.model.runner import ModelRunner
@@ -77,17 +79,37 @@ def test_a_model_too_large_for_memory_is_refused_before_loading(
 
 def test_a_cache_too_large_for_memory_is_refused(saved: Path) -> None:
     with pytest.raises(StartError, match="use fewer"):
-        build_engine(str(saved), EngineOptions(blocks=2**40), lambda report: None)
+        build_engine(str(saved), EngineOptions(blocks=2**40), lambda report: None, kernel="torch")
 
 
 def test_facts_describe_the_model(saved: Path) -> None:
     tokenizer().save_pretrained(saved)
-    worker = build_engine(str(saved), EngineOptions(blocks=8), lambda report: None, max_context=99)
+    worker = build_engine(
+        str(saved), EngineOptions(blocks=8), lambda report: None, max_context=99, kernel="torch"
+    )
     facts = worker.facts
     assert (facts.dtype, facts.vocab_size, facts.max_context) == ("float32", 199, 99)
     assert len(facts.tokenizer) == len(facts.chat_template) == 16
     assert facts.kv_bytes_per_token == 4 * 2 * 2 * 16 * 4
-    assert facts.architecture == "llama" and worker.text.available
+    assert (facts.architecture, facts.kernel) == ("llama", "torch") and worker.text.available
+
+
+def test_a_fast_tier_that_fails_the_check_is_not_used(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def doubled(self: OneDnnPacked, x: torch.Tensor) -> torch.Tensor:
+        return apply(self, x) * 2
+
+    apply = OneDnnPacked.apply
+    options = EngineOptions(blocks=8)
+    monkeypatch.setattr(runner_module.ModelRunner.speed_up, "__defaults__", (1,))
+    good = build_engine(str(saved), options, lambda report: None, kernel="onednn")
+    assert good.facts.kernel == "onednn"
+    monkeypatch.setattr(OneDnnPacked, "apply", doubled)
+    wrong = build_engine(str(saved), options, lambda report: None, kernel="onednn")
+    assert wrong.facts.kernel == "torch"
+    with pytest.raises(StartError, match="kernel"):
+        build_engine(str(saved), options, lambda report: None, kernel="cuda")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""`kvroute bench`: one file per benchmark."""

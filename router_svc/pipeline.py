@@ -31,7 +31,7 @@ from router_svc.policy.base import Decision, Ended, Policy, Request
 from router_svc.policy.hashing import prefix_key
 from router_svc.policy.registry import POLICIES, make
 from router_svc.settings import RouterSettings
-from router_svc.stream import RemoteStream
+from router_svc.stream import RemoteStream, SlowReader
 from router_svc.tokens import TokenSource
 from router_svc.validate import check_ids, check_request, check_tokens
 
@@ -228,6 +228,8 @@ class Pipeline:
             try:
                 await self._attempt(job, write)
                 return
+            except SlowReader:
+                raise
             except (Unavailable, Overloaded) as error:
                 # Only what another worker may do better is tried again: a lost or a full worker.
                 if attempt + 1 == self._settings.attempts:

@@ -10,6 +10,10 @@ from kvroute.errors import KvrouteError, Overloaded
 from kvroute.v1 import worker_pb2
 
 
+class SlowReader(Overloaded):
+    """The client's own doing: another worker would not be read any faster."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What has come since the last call: serialized `GenerateResponse` bytes, and the end if this
@@ -53,7 +57,7 @@ class RemoteStream:
             self._size += len(chunk.response)
             if self._size > self._limit:
                 self.fail(
-                    Overloaded(
+                    SlowReader(
                         f"the client left {self._size} bytes unread; the limit is {self._limit}",
                         field="max_buffer_bytes",
                         value=self._size,

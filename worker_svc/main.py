@@ -50,6 +50,7 @@ def load_model(settings: WorkerSettings, sink: Sink) -> LoadedWorker:
         max_running=settings.max_running,
         max_queue=settings.max_queue,
         evictor=settings.evictor,
+        look_ahead=settings.look_ahead,
         seed=settings.seed,
     )
     return build_engine(
@@ -61,6 +62,7 @@ def load_model(settings: WorkerSettings, sink: Sink) -> LoadedWorker:
         device=settings.device,
         max_context=settings.max_context,
         threads=settings.threads,
+        kernel=settings.kernel,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvroute.settings import setting
+from worker_svc.kv.evict.registry import EVICTORS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,17 @@ class WorkerSettings:
     max_batch_tokens: int = setting(512, "tokens computed in one step", minimum=1)
     max_running: int = setting(64, "requests computed in one step", minimum=1)
     max_queue: int = setting(1024, "requests waiting; further ones are refused", minimum=1)
-    evictor: str = setting("rlt", "which cached block goes first")
+    evictor: str = setting(
+        "arc_mix", "which cached block goes first", choices=tuple(sorted(EVICTORS))
+    )
+    look_ahead: float = setting(
+        0.5, "share of the cache that queued requests may lock ahead", minimum=0.0, maximum=1.0
+    )
+    kernel: str = setting(
+        "auto",
+        "CPU speed tier; auto: the fastest that passes the load-time check",
+        choices=("auto", "onednn", "torch"),
+    )
     threads: int = setting(0, "CPU threads; 0: torch's default", minimum=0)
     seed: int = setting(0, "seed of the evictor's random choices", minimum=0)
     lease_s: float = setting(

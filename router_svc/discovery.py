@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 
 from cache_index.models import discover_models
 from cache_index.redis_url import client_from_url, masked
+from cache_index.tasks import end
 from kvroute.errors import KvrouteError, NotFound, Unavailable
 from router_svc.fleet import ModelFleet
 from router_svc.settings import RouterSettings
@@ -54,10 +55,7 @@ class Fleets:
         self._task = asyncio.create_task(self._keep_discovering(), name="discovery")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await end(self._task)
         await asyncio.gather(*(fleet.stop() for fleet in self._fleets.values()), *self._forgetting)
         await self._client.aclose()
 

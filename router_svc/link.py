@@ -18,6 +18,7 @@ import structlog
 from cache_index.base import Epoch
 from cache_index.fleet import WorkerRecord
 from cache_index.identity import ModelIdentity
+from cache_index.tasks import end
 from kvroute.errors import KvrouteError, Mismatch, Unavailable, from_status
 from kvroute.v1 import worker_pb2, worker_pb2_grpc
 from router_svc.stream import RemoteStream
@@ -81,11 +82,8 @@ class Link:
 
     async def stop(self) -> None:
         """Closes the stream; every open request on it fails with `Unavailable`."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        task, self._task = self._task, None
+        await end(task)
 
     # Requests
 

@@ -18,6 +18,7 @@ from cache_index.fleet import WorkerDescription
 from cache_index.identity import ModelIdentity
 from cache_index.keys import SCHEME, check_vector
 from cache_index.registration import Registration
+from cache_index.tasks import end
 from kvroute.log import configure
 from kvroute.server import Health, bind, make_server, wait_for_signal, write_ready_file
 from kvroute.v1 import worker_pb2_grpc
@@ -182,9 +183,7 @@ async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await end(task)
 
 
 async def serve(settings: WorkerSettings) -> None:

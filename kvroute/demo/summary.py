@@ -47,7 +47,10 @@ class Summary:
 def summarize(runs: Mapping[str, Sequence[Outcome]], block_size: int) -> Summary:
     """`runs`: outcomes by policy, in the order in which they ran."""
     everything = [outcome for outcomes in runs.values() for outcome in outcomes]
-    policies = tuple(_policy(name, outcomes, block_size) for name, outcomes in runs.items())
+    workers = sorted({one.worker_id for one in everything if one.error is None})
+    policies = tuple(
+        _policy(name, outcomes, block_size, workers) for name, outcomes in runs.items()
+    )
     return Summary(
         policies=policies,
         requests=len(everything),
@@ -61,9 +64,13 @@ def summarize(runs: Mapping[str, Sequence[Outcome]], block_size: int) -> Summary
     )
 
 
-def _policy(name: str, outcomes: Sequence[Outcome], block_size: int) -> PolicySummary:
+def _policy(
+    name: str, outcomes: Sequence[Outcome], block_size: int, workers: Sequence[str]
+) -> PolicySummary:
+    """`workers`: everybody who served any policy; one that served none of this counts 0."""
     done = [one for one in outcomes if one.error is None]
     kinds = Counter(one.kind(block_size) for one in outcomes)
+    served = Counter(one.worker_id for one in done)
     prompt = sum(len(one.request.token_ids) for one in done)
     return PolicySummary(
         policy=name,
@@ -73,7 +80,7 @@ def _policy(name: str, outcomes: Sequence[Outcome], block_size: int) -> PolicySu
         ttft_p50_ms=_median(one.ttft_ms for one in done),
         ttft_miss_ms=_ttft(outcomes, Kind.MISS, block_size),
         ttft_hit_ms=_ttft(outcomes, Kind.HIT, block_size),
-        per_worker=dict(sorted(Counter(one.worker_id for one in done).items())),
+        per_worker={worker: served[worker] for worker in workers},
     )
 
 

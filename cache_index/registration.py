@@ -193,7 +193,7 @@ class Registration:
             except _Refused:
                 self._registered = False
             except (*FAILURES, Mismatch) as error:
-                # A mismatch here: the fleet changed while we were away. The lead of others may end.
+                # A mismatch here: the fleet changed while we were away. It may pass by itself.
                 if self.connected:
                     _log.warning("control_plane_lost", error=str(error))
                 self.connected = False

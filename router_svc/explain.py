@@ -37,7 +37,8 @@ def record_decision(record: router_pb2.Explain, decision: Decision, chosen: Pric
     record.kappa = decision.kappa
     record.reason = decision.reason
     if chosen is not decision.chosen:
-        record.reason += "; the ledger had fresher queues"
+        tie = chosen.cost == decision.chosen.cost
+        record.reason += "; drawn among equals" if tie else "; the ledger had fresher queues"
 
 
 class ExplainRing:
